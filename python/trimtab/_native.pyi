@@ -130,7 +130,8 @@ class MusesEnvironments:
         alpha_percent: int,
         ahead: bool,
         even_at_mbps: float | None,
-        fits: bool = False,
+        room_percent: int | None = None,
+        span_ms: int = 0,
     ) -> None: ...
     @staticmethod
     def signals() -> list[str]: ...

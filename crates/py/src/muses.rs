@@ -25,7 +25,7 @@ impl PyEnvironments {
     #[new]
     #[pyo3(signature = (
         *, setting, part, length_ms, traces, kinds, generated, delay_max_ms, alpha_percent, ahead,
-        even_at_mbps, fits=false
+        even_at_mbps, room_percent=None, span_ms=0
     ))]
     #[expect(clippy::too_many_arguments, reason = "Python names each of them")]
     fn new(
@@ -40,7 +40,8 @@ impl PyEnvironments {
         alpha_percent: u32,
         ahead: bool,
         even_at_mbps: Option<f64>,
-        fits: bool,
+        room_percent: Option<u32>,
+        span_ms: u64,
     ) -> PyResult<Self> {
         let known = || Setting::ALL.map(Setting::name).join(", ");
         let found = Setting::ALL.into_iter().find(|s| s.name() == setting);
@@ -65,7 +66,8 @@ impl PyEnvironments {
                 alpha_percent,
                 ahead,
                 even_at: even_at_mbps.map(Rate::from_mbps),
-                fits,
+                room_percent,
+                span: Duration::from_millis(span_ms),
             },
         };
         let environments = py.detach(|| Environments::new(&config)).map_err(refuse)?;

@@ -66,6 +66,7 @@ class Direct:
     flows: int = option(800, "networks of a pass")
     length: int = option(10, "seconds of a flow")
     leaves: int = option(2_000, "most leaves of the tree")
+    depth: int = option(0, "most comparisons that lead to a leaf; 0 for any")
     least: int = option(40, "states of a leaf at least")
     rise: float = option(
         0.3,
@@ -74,6 +75,8 @@ class Direct:
     fall: float = option(0.1, "the same where it shrinks the window")
     alpha: float = option(1.25, "the oracle's window over what the link carries, at --even_at")
     even_at: float = option(24.0, "rate of a flow in Mbit/s at which alpha is that; less above it")
+    span: int = option(200, "ms that the oracle looks ahead of a round trip: for the most, fit for the least")
+    room: int = option(25, "percent of the link's buffer that the oracle fills at most")
     traces: Path | None = option(None, "folder of recordings, of which those of the part train are taken")
     generated: int = option(128, "cellular links that are generated where no recordings are given")
 
@@ -89,11 +92,14 @@ def problem(settings: Direct) -> str | None:
             "flows": (1, None),
             "length": (1, 600),
             "leaves": (2, most),
+            "depth": (0, 1_000),
             "least": (1, None),
             "rise": (0.0, 10.0),
             "fall": (0.0, 10.0),
             "alpha": (0.01, 10.0),
             "even_at": (0.1, 100_000.0),
+            "span": (0, 10_000),
+            "room": (1, 100),
             "generated": (1, None),
         },
     )
@@ -148,7 +154,8 @@ def gather(settings: Direct, trees: bytes, number: int) -> States:
             alpha_percent=round(settings.alpha * 100),
             ahead=True,
             even_at_mbps=settings.even_at,
-            fits=True,
+            room_percent=settings.room,
+            span_ms=settings.span,
         )
         count = max(1, round(settings.flows * share))
         by_oracle = random.random(count) < BY_ORACLE[min(number, 1)]
@@ -175,7 +182,10 @@ def fit(settings: Direct, rows: States) -> Trees:
     some = rows[random.permutation(len(rows))[:FITTED]]
     inputs, wanted = some[:, :INPUTS].astype(np.float32), some[:, INPUTS] / DOUBLING
     fitted = DecisionTreeRegressor(
-        max_leaf_nodes=settings.leaves, min_samples_leaf=settings.least, random_state=settings.seed
+        max_leaf_nodes=settings.leaves,
+        max_depth=settings.depth or None,
+        min_samples_leaf=settings.least,
+        random_state=settings.seed,
     ).fit(inputs, np.arcsinh(wanted / BEND))
     leaf = fitted.apply(inputs)
     nodes = fitted.tree_.node_count

@@ -181,6 +181,9 @@ pub struct EnvironmentsConfig {
     pub oracle: Oracle,
 }
 
+/// Of the buffer, what an oracle that looks ahead fills while the link carries least.
+pub(crate) const LEAST_ROOM_PERCENT: u32 = 70;
+
 /// What knows the optimal window: the volume of a round trip, times α (Eq. 1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Oracle {
@@ -204,15 +207,26 @@ pub struct Oracle {
     /// of flows; with the root it grows by its root, and twenty flows fit into a buffer that one
     /// fills by a third).
     pub even_at: Option<Rate>,
-    /// Whether it wants no more in the queue than half of the link's buffer. Of a fast link with a
-    /// short buffer α asks for more than there is room for, and each flow that follows it loses. The
-    /// paper's does not know the buffer.
-    pub fits: bool,
+    /// What it wants in the queue at most, in percent of the link's buffer. Of a fast link with a short
+    /// buffer α asks for more than there is room for, and each flow that follows it loses. The paper's,
+    /// `None`, does not know the buffer.
+    pub room_percent: Option<u32>,
+    /// How far it looks beyond that round trip. The window is then that of the round trip that the link
+    /// carries most in, so that a rate that rises finds something to send. And what waits fits into
+    /// 70% of the buffer in the one that it carries least in. It also wants ten packets where they fit: a
+    /// smaller window has nothing to send when a deep fade ends. The paper's is zero.
+    pub span: Duration,
 }
 
 impl Oracle {
     /// The paper's.
-    pub const PAPER: Self = Self { alpha_percent: 120, ahead: false, even_at: None, fits: false };
+    pub const PAPER: Self = Self {
+        alpha_percent: 120,
+        ahead: false,
+        even_at: None,
+        room_percent: None,
+        span: Duration::ZERO,
+    };
 
     /// α in percent of a flow with this share of the link.
     pub fn alpha_of(&self, share: Rate) -> u32 {
@@ -477,7 +491,8 @@ mod tests {
             alpha_percent: 125,
             ahead: true,
             even_at: Some(Rate::from_mbps(24.0)),
-            fits: false,
+            room_percent: None,
+            span: Duration::ZERO,
         };
         let alpha = |mbps| oracle.alpha_of(Rate::from_mbps(mbps));
         assert_eq!([alpha(24.0), alpha(6.0), alpha(96.0)], [125, 150, 112]);

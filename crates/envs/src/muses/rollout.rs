@@ -11,6 +11,7 @@ use trimtab_net::{Capacity, LinkConfig, LossConfig, QueueConfig};
 use trimtab_sim::{Control, FlowConfig, Transport, World, WorldConfig};
 use trimtab_units::{Bytes, Duration, Time};
 
+use super::environment::LEAST_ROOM_PERCENT;
 use crate::muses::{Environment, Oracle};
 
 /// The first flow starts here, so that the link has a past of a round trip, which Eq. 1 looks at.
@@ -18,6 +19,10 @@ const START: Time = Time::from_millis(400);
 /// What is in flight is looked at so often, once the flow had time to begin.
 const WATCH_EVERY: Duration = Duration::from_millis(50);
 const WATCH_AFTER: Duration = Duration::from_secs(2);
+/// An oracle that looks ahead looks at so many round trips in its span.
+const LOOKS: u64 = 8;
+/// It wants so many packets at least, in 1/1024, where they fit: the window that a flow begins with.
+const LEAST_WANTED: u64 = 10 * 1024;
 /// The others start at any time within so long after the first.
 const SPREAD: Duration = Duration::from_secs(4);
 
@@ -201,16 +206,26 @@ impl Rollout {
     pub fn optimal(&self) -> u64 {
         let now = self.world.now();
         let until = if self.oracle.ahead { now + self.delay } else { now };
-        let carried = self.capacity.bytes_between(until - self.delay * 2, until);
-        let active = self.starts.iter().filter(|start| **start <= now).count().max(1);
-        let share = carried / active as u64;
-        let alpha = self.oracle.alpha_of(share / (self.delay * 2));
-        let wanted = optimal_window(share, self.packet, alpha);
-        if !self.oracle.fits {
-            return wanted;
+        let active = self.starts.iter().filter(|start| **start <= now).count().max(1) as u64;
+        let share = |shift| {
+            let until = until + shift;
+            self.capacity.bytes_between(until - self.delay * 2, until) / active
+        };
+        let here = share(Duration::ZERO);
+        let looks = if self.oracle.span.is_zero() { 0 } else { LOOKS };
+        let later = (1..=looks).map(|look| share(self.oracle.span * look / LOOKS));
+        let (least, most) =
+            later.fold((here, here), |(low, high), share| (low.min(share), high.max(share)));
+        let alpha = self.oracle.alpha_of(most / (self.delay * 2));
+        let wanted = optimal_window(most, self.packet, alpha);
+        let Some(percent) = self.oracle.room_percent else { return wanted };
+        let room = |percent: u32| self.buffer * u64::from(percent) / (100 * active);
+        let fits = here + room(percent);
+        if looks == 0 {
+            return wanted.min(optimal_window(fits, self.packet, 100));
         }
-        let room = share + self.buffer / (2 * active as u64);
-        wanted.min(optimal_window(room, self.packet, 100))
+        let fits = fits.min(least + room(LEAST_ROOM_PERCENT));
+        wanted.max(LEAST_WANTED).min(optimal_window(fits, self.packet, 100))
     }
 
     /// The best action of the flow that has to decide (Eq. 2).
@@ -293,6 +308,7 @@ fn bulk(control: Control, environment: &Environment, flow: usize, seed: u64) -> 
 #[cfg(test)]
 mod tests {
     use trimtab_cc::muses::{Counts, PACKET_PARTS, Past, Trees};
+    use trimtab_net::Trace;
     use trimtab_steer::muses::Policy;
     use trimtab_units::Rate;
 
@@ -335,6 +351,33 @@ mod tests {
         assert_eq!(outcome.loss, 0.0);
     }
 
+    /// On a link that carries 12 Mbit/s and 24 in turn, 100 ms each, one that looks ahead asks for the
+    /// window of 24 before it is there, as far as it fits into the buffer while the link carries 12.
+    #[test]
+    fn who_looks_ahead_wants_what_is_to_come_where_it_fits() {
+        let wanted = |span_ms, buffer| {
+            let oracle = Oracle {
+                ahead: true,
+                room_percent: Some(100),
+                span: Duration::from_millis(span_ms),
+                ..Oracle::PAPER
+            };
+            // A packet each millisecond, then two.
+            let times =
+                (1..=200).flat_map(|ms| core::iter::repeat_n(ms, if ms > 100 { 2 } else { 1 }));
+            let trace = Trace::from_opportunities(times.collect()).unwrap();
+            let capacity = Capacity::trace(trace);
+            let environment = Environment { oracle, capacity, buffer, ..constant(12.0, 20) };
+            let mut rollout = Rollout::lasting(&environment, 1, Duration::from_secs(1), 1);
+            rollout.world.run_until(Time::from_millis(850));
+            rollout.optimal() / PACKET_PARTS
+        };
+        let (large, small) = (Bytes::new(300_000), Bytes::new(30_000));
+        // 40 packets are a round trip's at 12 Mbit/s, and 80 at 24.
+        assert_eq!([wanted(0, large), wanted(100, large)], [48, 96]);
+        assert_eq!(wanted(100, small), 40 + 20 * 7 / 10, "20 packets fill the buffer");
+    }
+
     #[test]
     fn flows_that_share_a_link_share_its_window() {
         let mut rollout = Rollout::new(&constant(36.0, 20), 3, 2400, 1);
@@ -351,7 +394,7 @@ mod tests {
     /// Jain's index of what each flow got of a link of 36 Mbit/s in the second half of 40 s.
     fn fairness(flows: usize, policy: impl Fn(&Rollout) -> Action) -> f64 {
         let even_at = Some(Rate::from_mbps(24.0));
-        let oracle = Oracle { alpha_percent: 125, ahead: true, even_at, fits: false };
+        let oracle = Oracle { alpha_percent: 125, ahead: true, even_at, ..Oracle::PAPER };
         let environment = Environment { oracle, ..constant(36.0, 20) };
         let mut rollout = Rollout::lasting(&environment, flows, Duration::from_secs(40), 7);
         let mut before = None;
