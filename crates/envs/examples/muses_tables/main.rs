@@ -7,11 +7,13 @@
 //! KINDS is `table3`, or `outside` for networks that leave Table II, on which the models were
 //! learnt, or `hindsight` for what each tree alone and the best choice among them come to on those
 //! of Tables II and III, or `unseen` for all recordings of the part of Wi-Fi, LTE and 5G, or `rivals`
-//! for the share next to CUBIC flows, or `probes` for what the back-off of probes costs; NAMES are the schemes to run, or `all`; PART is `test`, or `validation`
+//! for the share next to CUBIC flows, or `probes` for what the back-off of probes
+//! costs, or `oracles` for what who follows an oracle comes to; NAMES are the schemes to run, or `all`; PART is `test`, or `validation`
 //! while there is to choose.
 
 mod hindsight;
 mod networks;
+mod oracles;
 mod probes;
 mod rows;
 mod schemes;
@@ -34,7 +36,7 @@ fn main() {
     let traces: Option<PathBuf> = arguments.get(2).map(Into::into);
     let models = arguments.get(3).map_or("models", String::as_str);
     let kind = arguments.get(4).map_or("table3", String::as_str);
-    let kinds = ["table3", "outside", "hindsight", "unseen", "rivals", "probes"];
+    let kinds = ["table3", "outside", "hindsight", "unseen", "rivals", "probes", "oracles"];
     assert!(kinds.contains(&kind), "{kind}: write one of {}", kinds.join(", "));
     let (is_outside, is_hindsight) = (kind == "outside", kind == "hindsight");
     let part = match arguments.get(6).map(String::as_str) {
@@ -51,7 +53,8 @@ fn main() {
         ("unseen", Some(root)) => return unseen::print(root, part, &schemes, length),
         ("unseen", None) => panic!("unseen: name the folder of the recordings"),
         ("probes", Some(root)) => return probes::print(root, part, &schemes, count, length),
-        ("probes", None) => panic!("probes: name the folder of the recordings"),
+        ("oracles", Some(root)) => return oracles::print(root, part, count, length),
+        ("probes" | "oracles", None) => panic!("{kind}: name the folder of the recordings"),
         ("rivals", _) => return unseen::print_rivals(part, &schemes, count, length),
         _ => {}
     }

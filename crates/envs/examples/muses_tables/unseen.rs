@@ -11,7 +11,7 @@ use trimtab_net::Capacity;
 use trimtab_sim::Control;
 use trimtab_units::{Bytes, Duration, Rate};
 
-const KINDS: [&str; 3] = ["wifi", "cellular-lte", "cellular-5g"];
+pub(crate) const KINDS: [&str; 3] = ["wifi", "cellular-lte", "cellular-5g"];
 const DELAY: Duration = Duration::from_millis(25);
 const BUFFER: Bytes = Bytes::new(300_000);
 /// Less use than this counts as this much in a geometric mean.
