@@ -1,7 +1,11 @@
 //! What files of learnt policies have in common: safetensors with strings that say what the numbers
 //! are, and a checksum over all of it. `docs/reference/selection.md` has both kinds of them.
 
-use std::collections::HashMap;
+use alloc::borrow::ToOwned;
+use alloc::collections::BTreeMap;
+use alloc::format;
+use alloc::string::{String, ToString};
+use alloc::vec::Vec;
 
 use safetensors::tensor::{Dtype, SafeTensorError, SafeTensors, TensorView};
 use sha2::{Digest, Sha256};
@@ -9,6 +13,9 @@ use trimtab_cc::{Spec, SpecError};
 use trimtab_units::Duration;
 
 use crate::Unusable;
+
+/// The strings of a file by their keys. The library has them in a map that depends on its features.
+pub(super) type Metadata = BTreeMap<String, String>;
 
 /// The most candidates.
 pub const CANDIDATES_MAX: usize = 16;
@@ -95,16 +102,13 @@ impl ModelError {
 }
 
 /// What a damaged file names may have any characters; an error is one line all the same.
-pub(super) fn one_line(problem: &impl std::fmt::Display) -> String {
+pub(super) fn one_line(problem: &impl core::fmt::Display) -> String {
     let shown =
         |c: char| if c.is_control() { c.escape_default().to_string() } else { c.to_string() };
     problem.to_string().chars().map(shown).collect()
 }
 
-pub(super) fn value<'a>(
-    metadata: &'a HashMap<String, String>,
-    key: &'static str,
-) -> Result<&'a str, ModelError> {
+pub(super) fn value<'a>(metadata: &'a Metadata, key: &'static str) -> Result<&'a str, ModelError> {
     metadata.get(key).map(String::as_str).ok_or(ModelError::Missing(key))
 }
 
@@ -113,9 +117,10 @@ pub(super) fn metadata(
     bytes: &[u8],
     format: &'static str,
     versions: &[&'static str],
-) -> Result<HashMap<String, String>, ModelError> {
+) -> Result<Metadata, ModelError> {
     let (_, header) = SafeTensors::read_metadata(bytes)?;
     let metadata = header.metadata().clone().ok_or(ModelError::Missing("metadata"))?;
+    let metadata: Metadata = metadata.into_iter().collect();
     expect(&metadata, "format", &[format])?;
     expect(&metadata, "version", versions)?;
     Ok(metadata)
@@ -123,7 +128,7 @@ pub(super) fn metadata(
 
 /// The inputs that the model asks for, each as `parse` finds it by its name.
 pub(super) fn features<T>(
-    metadata: &HashMap<String, String>,
+    metadata: &Metadata,
     parse: impl Fn(&str) -> Option<T>,
 ) -> Result<Vec<T>, ModelError> {
     let one = |name: &str| parse(name.trim()).ok_or_else(|| ModelError::Feature(name.to_owned()));
@@ -131,7 +136,7 @@ pub(super) fn features<T>(
 }
 
 /// Of the metadata, to go on with the tensors.
-pub(super) fn digest_of(metadata: &HashMap<String, String>) -> Sha256 {
+pub(super) fn digest_of(metadata: &Metadata) -> Sha256 {
     let mut keys: Vec<_> = metadata.iter().filter(|(key, _)| *key != CHECKSUM).collect();
     keys.sort_unstable();
     let mut digest = Sha256::new();
@@ -142,7 +147,7 @@ pub(super) fn digest_of(metadata: &HashMap<String, String>) -> Sha256 {
 }
 
 fn expect(
-    metadata: &HashMap<String, String>,
+    metadata: &Metadata,
     key: &'static str,
     expected: &[&'static str],
 ) -> Result<(), ModelError> {
@@ -153,7 +158,7 @@ fn expect(
     Err(ModelError::Version { key, found: found.to_owned(), expected: expected[0] })
 }
 
-pub(super) fn algorithms(metadata: &HashMap<String, String>) -> Result<Vec<Spec>, ModelError> {
+pub(super) fn algorithms(metadata: &Metadata) -> Result<Vec<Spec>, ModelError> {
     let text = value(metadata, "algorithms")?;
     // A comma separates knobs as well, so candidates with knobs need another sign between them.
     let sign = if text.contains(';') { ';' } else { ',' };
@@ -174,10 +179,7 @@ fn parse_spec(text: &str) -> Result<Spec, ModelError> {
 }
 
 /// The candidate that connections start with: the first one where the file does not say.
-pub(super) fn first(
-    metadata: &HashMap<String, String>,
-    candidates: &[Spec],
-) -> Result<usize, ModelError> {
+pub(super) fn first(metadata: &Metadata, candidates: &[Spec]) -> Result<usize, ModelError> {
     let Some(text) = metadata.get("first") else { return Ok(0) };
     let wanted = parse_spec(text)?;
     let same = |s: &Spec| s.is_same(&wanted);
@@ -188,7 +190,7 @@ pub(super) fn first(
     })
 }
 
-pub(super) fn period(metadata: &HashMap<String, String>) -> Result<Duration, ModelError> {
+pub(super) fn period(metadata: &Metadata) -> Result<Duration, ModelError> {
     let text = value(metadata, "period_ms")?;
     let wrong =
         || ModelError::Value { key: "period_ms", found: text.to_owned(), expected: "1 to 3600000" };
@@ -256,10 +258,7 @@ pub(super) fn check_ranges(low: &[f32], high: &[f32]) -> Result<(), ModelError> 
 }
 
 /// The checksum in hexadecimal, if it is the one that the file names.
-pub(super) fn checked(
-    digest: Sha256,
-    metadata: &HashMap<String, String>,
-) -> Result<String, ModelError> {
+pub(super) fn checked(digest: Sha256, metadata: &Metadata) -> Result<String, ModelError> {
     let sha256: String = digest.finalize().iter().map(|byte| format!("{byte:02x}")).collect();
     if value(metadata, CHECKSUM)? == sha256 { Ok(sha256) } else { Err(ModelError::Checksum) }
 }

@@ -9,6 +9,7 @@
 pub mod antelope;
 mod features;
 mod file;
+mod forest;
 mod look;
 mod model;
 mod monitor;
@@ -16,7 +17,8 @@ mod network;
 mod rule;
 mod slope;
 
-use std::sync::Arc;
+use alloc::sync::Arc;
+use alloc::vec::Vec;
 
 use trimtab_cc::Spec;
 use trimtab_cc::migrate::Switch;
@@ -27,7 +29,8 @@ pub use features::{
     feature_index,
 };
 pub use file::{CANDIDATES_MAX, ModelError};
-pub use model::{ENSEMBLE_VERSION, FORMAT, MEMBERS_MAX, Model, VERSION};
+pub use forest::SPLITS_MAX;
+pub use model::{ENSEMBLE_VERSION, FOREST_VERSION, FORMAT, MEMBERS_MAX, Model, VERSION};
 pub use monitor::{Metrics, Monitor};
 pub use network::HIDDEN_MAX;
 

@@ -1,20 +1,22 @@
 //! A learnt policy: an actor of one hidden layer, read from a file (Floo §4.3.2, Appendix D: 200 units, leaky ReLU,
-//! softmax); or an ensemble of them, which switches only where that is sure to pay.
+//! softmax); or an ensemble of them or of trees, which switches only where that is sure to pay.
 //!
 //! The file is in the safetensors format. `docs/reference/selection.md` has the names of its tensors and metadata.
 
-use std::collections::HashMap;
+use alloc::borrow::ToOwned;
+use alloc::string::{String, ToString};
+use alloc::vec::Vec;
 
 use safetensors::tensor::SafeTensors;
-use sha2::Digest;
 use trimtab_cc::Spec;
 use trimtab_units::Duration;
 
-use super::features::{CANDIDATE_FEATURES, FEATURES, State, feature_index};
+use super::features::{CANDIDATE_FEATURES, FEATURES, FEATURES_LEN, State, feature_index};
 use super::file::{
-    self, CANDIDATES_MAX, ModelError, algorithms, checked, digest_of, first, floats, period, tensor,
+    self, CANDIDATES_MAX, Metadata, ModelError, algorithms, checked, digest_of, first, period,
 };
-use super::network::{HIDDEN_MAX, Network};
+use super::forest::{self, Forest};
+use super::network::{self, Network};
 use crate::Distrust;
 
 /// `format` of a file that this module reads.
@@ -23,19 +25,12 @@ pub const FORMAT: &str = "trimtab-select";
 pub const VERSION: &str = "1";
 /// `version` of an ensemble's file.
 pub const ENSEMBLE_VERSION: &str = "2";
+/// `version` of the file of an ensemble of trees.
+pub const FOREST_VERSION: &str = "3";
 /// The most members of an ensemble.
 pub const MEMBERS_MAX: usize = 16;
-/// The tensors.
-const TENSORS: [&str; 8] = [
-    "fc1.weight",
-    "fc1.bias",
-    "fc2.weight",
-    "fc2.bias",
-    "norm.mean",
-    "norm.scale",
-    "norm.low",
-    "norm.high",
-];
+/// The most inputs: every number of the state, and every candidate.
+const INPUTS_MAX: usize = FEATURES_LEN + CANDIDATES_MAX;
 
 /// Where an input comes from.
 #[derive(Clone, Copy, Debug)]
@@ -90,10 +85,50 @@ pub struct Model {
     candidates: Vec<Spec>,
     first: usize,
     period: Duration,
-    members: Vec<Network>,
+    members: Vec<Member>,
     /// Of an ensemble; `None` takes the candidate with the highest score at once.
     restraint: Option<Restraint>,
     sha256: String,
+}
+
+/// What scores the candidates.
+#[derive(Clone, Debug)]
+pub(super) enum Member {
+    Network(Network),
+    Forest(Forest),
+}
+
+impl Member {
+    fn only(&self, kept: &[usize]) -> Self {
+        match self {
+            Self::Network(network) => Self::Network(network.only(kept)),
+            Self::Forest(forest) => Self::Forest(forest.only(kept)),
+        }
+    }
+
+    fn scores(&self, inputs: &[f32]) -> Option<[f32; CANDIDATES_MAX]> {
+        match self {
+            Self::Network(network) => network.scores(inputs.iter().copied()),
+            Self::Forest(forest) => forest.scores(inputs),
+        }
+    }
+}
+
+/// What the tensors of a file come to, a number of each list for each input.
+pub(super) struct Tensors {
+    pub(super) members: Vec<Member>,
+    pub(super) mean: Vec<f32>,
+    pub(super) scale: Vec<f32>,
+    pub(super) low: Vec<f32>,
+    pub(super) high: Vec<f32>,
+}
+
+/// An ensemble has 1 to 16 members.
+pub(super) fn check_members(count: usize, key: &'static str) -> Result<(), ModelError> {
+    if (1..=MEMBERS_MAX).contains(&count) {
+        return Ok(());
+    }
+    Err(ModelError::Value { key, found: count.to_string(), expected: "of 1 to 16 members" })
 }
 
 /// When an ensemble leaves what runs.
@@ -106,7 +141,7 @@ struct Restraint {
 }
 
 impl Restraint {
-    fn parse(metadata: &HashMap<String, String>) -> Result<Self, ModelError> {
+    fn parse(metadata: &Metadata) -> Result<Self, ModelError> {
         let number = |key: &'static str| {
             let text = file::value(metadata, key)?;
             let number = text.parse().ok().filter(|x: &f32| x.is_finite() && *x >= 0.0);
@@ -127,7 +162,7 @@ impl Restraint {
             let advantages = || scores.iter().map(|of| of[i] - of[runs]);
             let mean = advantages().sum::<f32>() / count;
             let squares = advantages().map(|a| (a - mean) * (a - mean)).sum::<f32>();
-            mean - self.caution * (squares / count).sqrt()
+            mean - self.caution * libm::sqrtf(squares / count)
         };
         let mut best = (runs, self.margin);
         for i in (0..candidates).filter(|i| *i != runs) {
@@ -146,10 +181,18 @@ impl Model {
     /// # Errors
     /// It is no model, a damaged one, or one of another version.
     pub fn parse(bytes: &[u8]) -> Result<Self, ModelError> {
-        let metadata = &file::metadata(bytes, FORMAT, &[VERSION, ENSEMBLE_VERSION])?;
-        let is_ensemble = file::value(metadata, "version")? == ENSEMBLE_VERSION;
-        let restraint = is_ensemble.then(|| Restraint::parse(metadata)).transpose()?;
+        let versions = [VERSION, ENSEMBLE_VERSION, FOREST_VERSION];
+        let metadata = &file::metadata(bytes, FORMAT, &versions)?;
+        let version = file::value(metadata, "version")?;
+        let restraint = (version != VERSION).then(|| Restraint::parse(metadata)).transpose()?;
         let features = file::features(metadata, Source::parse)?;
+        if features.len() > INPUTS_MAX {
+            return Err(ModelError::Value {
+                key: "features",
+                found: features.len().to_string(),
+                expected: "at most one of each",
+            });
+        }
         let candidates = algorithms(metadata)?;
         let beyond =
             |source: &&Source| matches!(source, Source::Candidate(i) if *i >= candidates.len());
@@ -164,47 +207,14 @@ impl Model {
         let period = period(metadata)?;
 
         let file = SafeTensors::deserialize(bytes)?;
-        let (inputs, outputs) = (features.len(), candidates.len());
-        let biases = tensor(&file, "fc1.bias")?;
-        let (count, hidden) = match biases.shape() {
-            [count, hidden] if is_ensemble => (*count, *hidden),
-            shape => (1, shape.first().copied().unwrap_or(0)),
-        };
-        if count == 0 || count > MEMBERS_MAX {
-            return Err(ModelError::Value {
-                key: "fc1.bias",
-                found: count.to_string(),
-                expected: "of 1 to 16 members",
-            });
-        }
-        if hidden == 0 || hidden > HIDDEN_MAX {
-            return Err(ModelError::Value {
-                key: "fc1.bias",
-                found: hidden.to_string(),
-                expected: "of 1 to 512 units",
-            });
-        }
-        // The members are an axis of their own, first, which the file of a single actor has not.
-        let skipped = usize::from(!is_ensemble);
-        let shapes: [&[usize]; 8] = [
-            &[count, hidden, inputs][skipped..],
-            &[count, hidden][skipped..],
-            &[count, outputs, hidden][skipped..],
-            &[count, outputs][skipped..],
-            &[inputs],
-            &[inputs],
-            &[inputs],
-            &[inputs],
-        ];
+        let size = (features.len(), candidates.len());
         let mut digest = digest_of(metadata);
-        let mut tensors: [Vec<f32>; 8] = Default::default();
-        for ((name, shape), numbers) in TENSORS.into_iter().zip(shapes).zip(&mut tensors) {
-            let view = tensor(&file, name)?;
-            *numbers = floats(&view, name, shape)?;
-            digest.update(view.data());
-        }
+        let Tensors { members, mean, scale, low, high } = if version == FOREST_VERSION {
+            forest::read(&file, size, &mut digest)?
+        } else {
+            network::read(&file, size, version == ENSEMBLE_VERSION, &mut digest)?
+        };
         let sha256 = checked(digest, metadata)?;
-        let [weights, biases, out_weights, out_biases, mean, scale, low, high] = tensors;
         if scale.iter().any(|s| *s <= 0.0 || !(1.0 / s).is_finite()) {
             return Err(ModelError::Number("norm.scale"));
         }
@@ -216,20 +226,8 @@ impl Model {
             low: low[i],
             high: high[i],
         };
-        let member = |i: usize| {
-            let of =
-                |all: &'_ [f32]| all[i * all.len() / count..(i + 1) * all.len() / count].to_vec();
-            Network::new(&of(&weights), &of(&biases), &of(&out_weights), &of(&out_biases))
-        };
-        Ok(Self {
-            members: (0..count).map(member).collect(),
-            restraint,
-            inputs: features.into_iter().enumerate().map(input).collect(),
-            candidates,
-            first,
-            period,
-            sha256,
-        })
+        let inputs = features.into_iter().enumerate().map(input).collect();
+        Ok(Self { members, restraint, inputs, candidates, first, period, sha256 })
     }
 
     /// A policy that has learnt nothing: Floo's 200 units over all features, weights between -1 and 1 drawn by `seed`.
@@ -265,7 +263,9 @@ impl Model {
         let outputs = candidates.len();
         let mut member = || {
             let weights = draw(FEATURES.len() * hidden);
-            Network::new(&weights, &draw(hidden), &draw(outputs * hidden), &draw(outputs))
+            let network =
+                Network::new(&weights, &draw(hidden), &draw(outputs * hidden), &draw(outputs));
+            Member::Network(network)
         };
         Self {
             inputs: (0..FEATURES.len()).map(input).collect(),
@@ -396,13 +396,15 @@ impl Model {
 
     fn scores(
         &self,
-        member: &Network,
+        member: &Member,
         state: &State,
         running: Option<usize>,
     ) -> Result<[f32; CANDIDATES_MAX], Distrust> {
-        let inputs = self.inputs.iter();
-        let normalised = inputs.map(|i| (i.source.value(state, running) - i.mean) * i.gain);
-        member.scores(normalised).ok_or(Distrust::Overflow)
+        let mut normalised = [0.0; INPUTS_MAX];
+        for (x, i) in normalised.iter_mut().zip(&self.inputs) {
+            *x = (i.source.value(state, running) - i.mean) * i.gain;
+        }
+        member.scores(&normalised[..self.inputs.len()]).ok_or(Distrust::Overflow)
     }
 }
 

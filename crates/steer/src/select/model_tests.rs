@@ -4,8 +4,10 @@ use std::collections::HashMap;
 
 use proptest::prelude::*;
 use safetensors::tensor::{Dtype, TensorView, serialize};
+use sha2::Digest;
 
 use super::super::file::CHECKSUM;
+use super::super::network::HIDDEN_MAX;
 use super::*;
 use crate::select::FEATURES_LEN;
 
@@ -63,7 +65,7 @@ impl Parts {
     }
 
     fn seal(&mut self) {
-        let mut digest = digest_of(&self.metadata);
+        let mut digest = digest_of(&self.metadata.clone().into_iter().collect());
         self.tensors.iter().for_each(|t| digest.update(Self::bytes_of(&t.2)));
         let hex = digest.finalize().iter().map(|b| format!("{b:02x}")).collect();
         self.metadata.insert(CHECKSUM.to_owned(), hex);
@@ -181,8 +183,8 @@ fn states_that_it_did_not_learn_from_are_not_decided() {
 fn other_kinds_and_versions_say_so() {
     let e = Parts::new(1).set("format", "gpt").error();
     assert!(e.contains("format \"gpt\"") && e.contains("trimtab-select"), "{e}");
-    let e = Parts::new(1).set("version", "3").error();
-    assert!(e.contains("version \"3\"") && e.contains("train it again"), "{e}");
+    let e = Parts::new(1).set("version", "4").error();
+    assert!(e.contains("version \"4\"") && e.contains("train it again"), "{e}");
     let e = Parts::new(1).set("features", "rtt_min,mood").error();
     assert!(e.contains("\"mood\""), "{e}");
     let e = Parts::new(1).set("algorithms", "cubic,speedy").error();
@@ -466,7 +468,7 @@ fn the_bounds_of_the_metadata_are_permitted() {
 fn an_error_says_what_a_host_can_do() {
     use crate::Unusable;
     let why = |parts: &Parts| parts.model().unwrap_err().unusable();
-    assert_eq!(why(&Parts::new(1).set("version", "3")), Unusable::Version);
+    assert_eq!(why(&Parts::new(1).set("version", "4")), Unusable::Version);
     assert_eq!(why(&Parts::new(1).set("features", "mood")), Unusable::Version);
     assert_eq!(why(&Parts::new(1).set("period_ms", "0")), Unusable::Damaged);
     let mut parts = Parts::new(1);

@@ -1,6 +1,13 @@
 //! A network of one hidden layer with leaky ReLU (Floo Appendix D), of which an ensemble has several.
 
-use super::file::CANDIDATES_MAX;
+use alloc::string::ToString;
+use alloc::vec::Vec;
+
+use safetensors::tensor::SafeTensors;
+use sha2::{Digest, Sha256};
+
+use super::file::{CANDIDATES_MAX, ModelError, floats, tensor};
+use super::model::{Member, Tensors, check_members};
 
 /// The most hidden units, so that a decision needs no memory but the stack's.
 pub const HIDDEN_MAX: usize = 512;
@@ -80,6 +87,70 @@ impl Network {
         }
         Some(scores)
     }
+}
+
+/// The tensors of a file.
+const TENSORS: [&str; 8] = [
+    "fc1.weight",
+    "fc1.bias",
+    "fc2.weight",
+    "fc2.bias",
+    "norm.mean",
+    "norm.scale",
+    "norm.low",
+    "norm.high",
+];
+
+/// Reads the members of a file over so many inputs and candidates, and adds its tensors to the
+/// digest.
+///
+/// # Errors
+/// The tensors do not fit together.
+pub(super) fn read(
+    file: &SafeTensors<'_>,
+    (inputs, outputs): (usize, usize),
+    is_ensemble: bool,
+    digest: &mut Sha256,
+) -> Result<Tensors, ModelError> {
+    let biases = tensor(file, "fc1.bias")?;
+    let (count, hidden) = match biases.shape() {
+        [count, hidden] if is_ensemble => (*count, *hidden),
+        shape => (1, shape.first().copied().unwrap_or(0)),
+    };
+    check_members(count, "fc1.bias")?;
+    if hidden == 0 || hidden > HIDDEN_MAX {
+        return Err(ModelError::Value {
+            key: "fc1.bias",
+            found: hidden.to_string(),
+            expected: "of 1 to 512 units",
+        });
+    }
+    // The members are an axis of their own, first, which the file of a single actor has not.
+    let skipped = usize::from(!is_ensemble);
+    let shapes: [&[usize]; 8] = [
+        &[count, hidden, inputs][skipped..],
+        &[count, hidden][skipped..],
+        &[count, outputs, hidden][skipped..],
+        &[count, outputs][skipped..],
+        &[inputs],
+        &[inputs],
+        &[inputs],
+        &[inputs],
+    ];
+    let mut tensors: [Vec<f32>; 8] = Default::default();
+    for ((name, shape), numbers) in TENSORS.into_iter().zip(shapes).zip(&mut tensors) {
+        let view = tensor(file, name)?;
+        *numbers = floats(&view, name, shape)?;
+        digest.update(view.data());
+    }
+    let [weights, biases, out_weights, out_biases, mean, scale, low, high] = tensors;
+    let member = |i: usize| {
+        let of = |all: &'_ [f32]| all[i * all.len() / count..(i + 1) * all.len() / count].to_vec();
+        let network =
+            Network::new(&of(&weights), &of(&biases), &of(&out_weights), &of(&out_biases));
+        Member::Network(network)
+    };
+    Ok(Tensors { members: (0..count).map(member).collect(), mean, scale, low, high })
 }
 
 /// Adds the products of some inputs and their weights to all units, input after input.

@@ -73,7 +73,7 @@ impl Parts {
         let mut metadata = self.metadata.clone();
         let mut tensors = self.tensors();
         tensors.iter_mut().for_each(change);
-        let mut digest = digest_of(&metadata);
+        let mut digest = digest_of(&metadata.clone().into_iter().collect());
         tensors.iter().for_each(|tensor| digest.update(&tensor.3));
         let sum = digest.finalize().iter().map(|b| format!("{b:02x}")).collect();
         metadata.insert(CHECKSUM.to_owned(), sum);
