@@ -9,7 +9,7 @@ import pytest
 
 from trimtab._native import Episodes
 from trimtab.course import Settings
-from trimtab.policy import Policy, Scaler
+from trimtab.policy import Networks, Scaler
 from trimtab.train.__main__ import main
 from trimtab.train.evaluate import Judged, by_policy
 from trimtab.train.judge import table
@@ -81,7 +81,7 @@ def test_a_policy_is_asked_with_the_features_that_it_names() -> None:
     ]
     w1, b1, w2, b2 = weights
     about: dict[str, Any] = {"algorithms": ("cubic", "bbr"), "period_ms": 12_000, "first": "cubic"}
-    policy = Policy(w1=w1, b1=b1, w2=w2, b2=b2, scaler=scaler, features=names, **about)
+    policy = Networks(w1=w1, b1=b1, w2=w2, b2=b2, scaler=scaler, features=names, **about)
     states = np.zeros((2, len(course.features)), np.float32)
     states[1, course.features.index("busy")] = 1.0
     episodes = Episodes(course, [1])

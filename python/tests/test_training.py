@@ -11,7 +11,7 @@ from safetensors import safe_open
 
 from trimtab import Policy
 from trimtab.course import Settings
-from trimtab.policy import Scaler
+from trimtab.policy import Networks, Scaler
 from trimtab.train import options
 from trimtab.train.__main__ import main
 from trimtab.train.actor import Actor
@@ -24,12 +24,12 @@ SMALL = ["--episodes", "12", "--parallel", "4", "--periods", "4", "--period_ms",
 SMALL += ["--generated", "8", "--conditions", "20", "--judge", "4"]
 
 
-def policy() -> Policy:
+def policy() -> Networks:
     random = np.random.default_rng(0)
     scaler = Scaler.of(random.random((50, 3), np.float32))
     actor = Actor(3, 2, random)
     w1, b1, w2, b2 = actor.weights
-    return Policy(
+    return Networks(
         w1=w1[None],
         b1=b1[None],
         w2=w2[None],
@@ -98,7 +98,7 @@ def test_members_learn_from_samples_of_the_connections_and_agree_on_what_is_clea
         np.testing.assert_array_equal(np.bincount(sample, minlength=240).reshape(60, 4).std(axis=1), 0)
     assert not np.array_equal(samples[0], samples[1])
     features = ("thpt_max", "rtt_min", "busy", "candidate_0", "candidate_1")
-    made = ensemble.policy(features)
+    made = ensemble.policy(seen, features)
     states = np.full((2, 5), 0.5, np.float32)
     states[:, 0] = [0.9, 0.1]
     for runs in (0, 1):
@@ -114,9 +114,11 @@ def test_members_learn_from_samples_of_the_connections_and_agree_on_what_is_clea
 def test_an_ensemble_comes_back_from_its_file(tmp_path: Path) -> None:
     settings = Training(method="counterfactual", algorithms="cubic,bbr", first="bbr", members=2, margin=0.125)
     ensemble = Ensemble(lessons(9), settings, np.random.default_rng(1), 5)
-    made = ensemble.policy(("thpt_max", "rtt_min", "busy", "candidate_0", "candidate_1"))
+    made = ensemble.policy(lessons(9), ("thpt_max", "rtt_min", "busy", "candidate_0", "candidate_1"))
+    assert isinstance(made, Networks)
     made.save(tmp_path / "model.safetensors")
     read = Policy.load(tmp_path / "model.safetensors")
+    assert isinstance(read, Networks)
     assert (read.caution, read.margin, read.w1.shape) == (1.0, 0.125, made.w1.shape)
     states = np.random.default_rng(2).random((20, 5), np.float32)
     np.testing.assert_array_equal(made.scores(states), read.scores(states))

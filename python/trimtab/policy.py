@@ -1,7 +1,7 @@
 """The policy: one hidden layer of 200 units, leaky ReLU, softmax (Floo, appendix D), in a safetensors file.
 
-An ensemble has several of them. It leaves what runs only for a choice whose advantage, less `caution`
-standard deviations over the members, is above `margin`.
+An ensemble has several of them, or of trees (`forest.py`). It leaves what runs only for a choice whose
+advantage, less `caution` standard deviations over the members, is above `margin`.
 
 The file is what `trimtab` reads (docs/reference/selection.md): tensors `fc1.weight`, `fc1.bias`,
 `fc2.weight`, `fc2.bias` and, for each feature, `norm.mean`, `norm.scale`, `norm.low`, `norm.high`; strings in
@@ -11,6 +11,7 @@ its metadata name the rest.
 from __future__ import annotations
 
 import hashlib
+from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -137,26 +138,30 @@ class Selector:
 
 @dataclass(kw_only=True)
 class Policy(Selector):
-    """Maps states to algorithms. The first axis of the weights is the members."""
+    """Maps states to algorithms."""
 
     FORMAT: ClassVar[str] = "trimtab-select"
 
-    w1: Array
-    b1: Array
-    w2: Array
-    b2: Array
-    scaler: Scaler
     caution: float | None = None
     """Standard deviations taken off an advantage; none of a policy that takes the highest score at once."""
     margin: float = 0.0
     """What a switch costs, in units of the scores."""
 
+    @abstractmethod
     def scores(self, states: Array) -> Array:
         """Scores of the algorithms by each member, a row for each state."""
-        inputs = self.scaler(states)
-        members = zip(self.w1, self.b1, self.w2, self.b2, strict=True)
-        of = [leaky(inputs @ w1.T + b1) @ w2.T + b2 for w1, b1, w2, b2 in members]
-        return np.asarray(of, np.float32)
+
+    @abstractmethod
+    def trusted(self) -> tuple[Array, Array]:
+        """Give the least and the most of each feature that it is trusted with."""
+
+    @abstractmethod
+    def shape(self) -> str:
+        """Say what it is made of, for its card."""
+
+    @abstractmethod
+    def save(self, path: Path) -> str:
+        """Write the file. Gives its checksum, by which the model is known."""
 
     def logits(self, states: Array) -> Array:
         """Mean scores of the algorithms, a row for each state."""
@@ -187,8 +192,63 @@ class Policy(Selector):
 
         A state outside the range that training saw is not trusted: there it is `first`.
         """
-        known = ((states >= self.scaler.low) & (states <= self.scaler.high)).all(axis=1)
+        low, high = self.trusted()
+        known = ((states >= low) & (states <= high)).all(axis=1)
         return np.where(known, self.best(states), self.algorithms.index(self.first)).astype(np.int64)
+
+    def write_ensemble(self, path: Path, tensors: dict[str, NDArray[Any]], version: str) -> str:
+        """Write the file of an ensemble, with what it goes by to switch."""
+        about = {"caution": f"{self.caution:g}", "margin": f"{self.margin:g}"}
+        return self.write(path, tensors, version=version, **about)
+
+    @classmethod
+    def load(cls, path: Path) -> Policy:
+        """Read a file that `save` wrote. Raises ValueError when it is another kind or version."""
+        from trimtab.forest import Forest  # noqa: PLC0415 - that is a policy itself
+
+        with safe_open(path, "numpy") as file:
+            metadata: dict[str, str] = file.metadata() or {}
+        version = metadata.get("version")
+        kind = Forest if version == Forest.VERSION else Networks
+        about = {}
+        if version in {Forest.VERSION, ENSEMBLE}:
+            about = {"caution": float(metadata["caution"]), "margin": float(metadata["margin"])}
+        return kind.read_tensors(path, about)
+
+    @classmethod
+    @abstractmethod
+    def read_tensors(cls, path: Path, about: dict[str, float]) -> Policy:
+        """Read the rest of the file of such a policy, which is `about` this."""
+
+
+@dataclass(kw_only=True)
+class Networks(Policy):
+    """Actors of one hidden layer. The first axis of the weights is the members."""
+
+    w1: Array
+    b1: Array
+    w2: Array
+    b2: Array
+    scaler: Scaler
+
+    def scores(self, states: Array) -> Array:
+        """Scores of the algorithms by each member, a row for each state."""
+        inputs = self.scaler(states)
+        members = zip(self.w1, self.b1, self.w2, self.b2, strict=True)
+        of = [leaky(inputs @ w1.T + b1) @ w2.T + b2 for w1, b1, w2, b2 in members]
+        return np.asarray(of, np.float32)
+
+    def trusted(self) -> tuple[Array, Array]:
+        """Give the least and the most of each feature that it is trusted with."""
+        return self.scaler.low, self.scaler.high
+
+    def shape(self) -> str:
+        """Say what it is made of, for its card."""
+        members, units, inputs = self.w1.shape
+        if self.caution is None:
+            return f"One hidden layer of {units} units, leaky ReLU; {inputs} features."
+        each = f"each with one hidden layer of {units} units, leaky ReLU"
+        return f"An ensemble of {members}, {each}; {inputs}\nfeatures."
 
     def save(self, path: Path) -> str:
         """Write the file. Gives its checksum, by which the model is known."""
@@ -201,22 +261,16 @@ class Policy(Selector):
             # One actor, as the first version has it.
             one = {name: ready[name][0] for name in TENSORS[:4]}
             return self.write(path, ready | one)
-        about = {"caution": f"{self.caution:g}", "margin": f"{self.margin:g}"}
-        return self.write(path, ready, version=ENSEMBLE, **about)
+        return self.write_ensemble(path, ready, ENSEMBLE)
 
     @classmethod
-    def load(cls, path: Path) -> Policy:
-        """Read a file that `save` wrote. Raises ValueError when it is another kind or version."""
-        with safe_open(path, "numpy") as file:
-            metadata: dict[str, str] = file.metadata() or {}
-        is_ensemble = metadata.get("version") == ENSEMBLE
-        (*weights, mean, scale, low, high), about = cls.read(
-            path, TENSORS, ENSEMBLE if is_ensemble else cls.VERSION
+    def read_tensors(cls, path: Path, about: dict[str, float]) -> Networks:
+        """Read the rest of the file of such a policy."""
+        (*weights, mean, scale, low, high), fields = cls.read(
+            path, TENSORS, ENSEMBLE if about else cls.VERSION
         )
-        if is_ensemble:
-            about |= {"caution": float(metadata["caution"]), "margin": float(metadata["margin"])}
-        w1, b1, w2, b2 = weights if is_ensemble else [tensor[None] for tensor in weights]
-        return cls(w1=w1, b1=b1, w2=w2, b2=b2, scaler=Scaler(mean, scale, low, high), **about)
+        w1, b1, w2, b2 = weights if about else [tensor[None] for tensor in weights]
+        return cls(w1=w1, b1=b1, w2=w2, b2=b2, scaler=Scaler(mean, scale, low, high), **(fields | about))
 
 
 def checksum_of(metadata: dict[str, str], tensors: Mapping[str, NDArray[Any]]) -> str:

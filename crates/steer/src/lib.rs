@@ -5,8 +5,9 @@
 //! transports, and what transports knows nothing of QoE.
 //!
 //! Without features it needs no std, only an allocator: reports, actions, [`Driver`] and [`Mortise`].
-//! What is heavier is a feature: `select` (the choice of an algorithm), `lstm` (Muses' network),
-//! `customize` (PCC customization), `safety` (holdback and guard) and `scheme` (steerings by name, which needs all of these).
+//! So does the feature `select` (the choice of an algorithm). What needs std is a feature: `lstm`
+//! (Muses' network), `customize` (PCC customization), `safety` (holdback and guard) and `scheme`
+//! (steerings by name, which needs all of these).
 //!
 //! What to read first: Mortise (NSDI 2026) §3, then `report.rs`.
 

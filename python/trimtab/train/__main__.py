@@ -12,6 +12,7 @@ import time
 
 from safetensors import SafetensorError
 
+from trimtab.policy import Policy
 from trimtab.train import card, counterfactual, options
 from trimtab.train.evaluate import evaluate, judge_course, next_to_each
 
@@ -47,11 +48,12 @@ def _floo(arguments: list[str]) -> int:
             # Its library is an extra, which the other method does without.
             from trimtab.train import ppo  # noqa: PLC0415
 
+            policy: Policy
             policy, progress = ppo.train(settings)
         else:
             policy, progress = counterfactual.train(settings)
     except ModuleNotFoundError as problem:
-        extra = "ray" if problem.name == "ray" else "ppo"
+        extra = {"ray": "ray", "sklearn": "antelope"}.get(str(problem.name), "ppo")
         return _failed(f"there is no Python module {problem.name}: pip install './python[{extra}]'", 2)
     except (ValueError, OSError) as problem:
         return _failed(problem, 2)

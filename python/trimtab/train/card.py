@@ -74,13 +74,10 @@ are those that scale the states of PPO and those of the evaluation.
 
 def shape(policy: Policy) -> str:
     """Say what the policy is made of, and when it switches."""
-    members, units, inputs = policy.w1.shape
-    one = f"One hidden layer of {units} units, leaky ReLU; {inputs} features."
     if policy.caution is None:
-        return one
-    return f"""An ensemble of {members}, each with one hidden layer of {units} units, leaky ReLU; {inputs}
-features. It switches where the advantage, less {policy.caution:g} standard deviations, is above
-{policy.margin:g} of ln(completion time)."""
+        return policy.shape()
+    return f"""{policy.shape()} It switches where the advantage, less {policy.caution:g} standard deviations,
+is above {policy.margin:g} of ln(completion time)."""
 
 
 def _next_to(rivals: dict[str, Judged]) -> str:

@@ -10,7 +10,7 @@ from trimtab.policy import join_names
 from trimtab.train.options import Training
 
 #: What the ensemble goes by, which PPO has none of.
-ENSEMBLE = ("also", "members", "caution", "margin")
+ENSEMBLE = ("also", "members", "trees", "leaves", "caution", "margin")
 #: Who teaches, which PPO has nobody of. Not said where it is the true future alone: there was no other once.
 TAUGHT = {"teacher": "path", "futures": "1"}
 #: What lessons do not depend on: choices are priced when the policy is fitted.

@@ -7,7 +7,8 @@ counts by how much worse it is (cost-sensitive learning). What choices lose and 
 measured, too, and priced when the policy is fitted: `lessons.py`.
 
 An ensemble is fitted, each member on a bootstrap sample of the connections. It leaves what runs only where
-the advantage is sure: `policy.py`.
+the advantage is sure: `policy.py`. While it explores it is of networks, which learn on from what they were.
+In the end trees may be fitted in their place: `forest.py`.
 """
 
 from __future__ import annotations
@@ -24,7 +25,8 @@ from tensorboard.summary import Writer
 
 from trimtab._native import Course, Episodes
 from trimtab.envs import SEEDS
-from trimtab.policy import Array, Policy, Scaler
+from trimtab.forest import Forest
+from trimtab.policy import Array, Networks, Policy, Scaler, known_range
 from trimtab.train import checkpoint as checkpoints
 from trimtab.train.actor import Actor
 from trimtab.train.lessons import Lessons, lessons, regrets
@@ -83,8 +85,7 @@ class Ensemble:
 
     def learn(self, seen: Lessons, batches: int, *, fade: bool) -> float:
         """Take so many steps with each member; gives the mean regret of what they prefer, over them."""
-        inputs = self.scaler(seen.states)
-        costs = regrets(seen.costs, self.settings.prices().of(seen.lost, seen.harm))
+        inputs, costs = self.scaler(seen.states), self._priced(seen)
         total = 0.0
         for member, seed in zip(self.members, self.seeds, strict=True):
             rows = self._sample(seen, int(seed))
@@ -94,6 +95,9 @@ class Ensemble:
                 noise = BLUR * self.random.standard_normal((BATCH, inputs.shape[1]), np.float32)
                 total += member.learn(inputs[some] + noise, costs[some], rate)
         return total / max(batches * len(self.members), 1)
+
+    def _priced(self, seen: Lessons) -> Array:
+        return regrets(seen.costs, self.settings.prices().of(seen.lost, seen.harm))
 
     def _sample(self, seen: Lessons, seed: int) -> NDArray[np.int64]:
         """Give the rows of a bootstrap sample of the connections; all of them to a single member."""
@@ -112,22 +116,33 @@ class Ensemble:
         best: NDArray[np.int64] = of_members.mean(axis=0).argmax(axis=1)
         return best
 
-    def policy(self, features: tuple[str, ...]) -> Policy:
-        """Give it as what is used."""
-        w1, b1, w2, b2 = (np.stack([m.weights[i] for m in self.members]) for i in range(4))
+    def policy(self, seen: Lessons, features: tuple[str, ...]) -> Policy:
+        """Give what is used: these networks, or trees that learn the same from the same samples."""
         settings = self.settings
-        return Policy(
-            w1=w1,
-            b1=b1,
-            w2=w2,
-            b2=b2,
-            scaler=self.scaler,
-            caution=settings.caution,
-            margin=settings.margin,
-            features=features,
-            algorithms=settings.names(),
-            period_ms=settings.period_ms,
-            first=settings.first,
+        about: dict[str, Any] = {
+            "caution": settings.caution,
+            "margin": settings.margin,
+            "features": features,
+            "algorithms": settings.names(),
+            "period_ms": settings.period_ms,
+            "first": settings.first,
+        }
+        if not settings.trees:
+            w1, b1, w2, b2 = (np.stack([m.weights[i] for m in self.members]) for i in range(4))
+            return Networks(w1=w1, b1=b1, w2=w2, b2=b2, scaler=self.scaler, **about)
+        costs = self._priced(seen)
+        # What a choice is worth compared with all, so that leaves tell choices apart and not paths.
+        worths = costs.mean(axis=1, keepdims=True) - costs
+        rows = [self._sample(seen, int(seed)) for seed in self.seeds]
+        low, high = known_range(seen.states)
+        return Forest.fit(
+            [(seen.states[of], worths[of]) for of in rows],
+            trees=settings.trees,
+            leaves=settings.leaves,
+            random=self.random,
+            low=low,
+            high=high,
+            **about,
         )
 
 
@@ -206,10 +221,10 @@ def train(settings: Training) -> tuple[Policy, dict[str, Any]]:
     assert seen is not None, "there are two rounds at least"
     seen = Lessons.joined([seen, *_others(settings)])
     start = time.perf_counter()
-    learnt = Ensemble(seen, settings, random, min(LAST_BATCHES, ROUND_BATCHES * rounds))
+    batches = 0 if settings.trees else min(LAST_BATCHES, ROUND_BATCHES * rounds)
+    policy = Ensemble(seen, settings, random, batches).policy(seen, tuple(course.features))
     seconds += time.perf_counter() - start
     writer.close()
-    policy = learnt.policy(tuple(course.features))
     return policy, {"seconds": seconds, "decisions": len(seen.states), "periods": tried}
 
 

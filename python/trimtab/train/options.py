@@ -27,6 +27,8 @@ RANGES: dict[str, tuple[float, float | None]] = {
     "loss_budget": (0.0, 1.0),
     "loss_price": (0.0, 100.0),
     "harm_price": (0.0, 100.0),
+    "trees": (0, 1_000),
+    "leaves": (2, 32_767),
     "members": (1, 16),
     "caution": (0.0, 10.0),
     "margin": (0.0, 10.0),
@@ -76,6 +78,10 @@ class Training(Drawn):
     also: str = option(
         "", "counterfactual: folders of other trainings with the same choices, whose lessons are fitted, too"
     )
+    trees: int = option(
+        0, "counterfactual: trees of each member of the ensemble; 0: a network of 200 units in their place"
+    )
+    leaves: int = option(128, "counterfactual: the most leaves of a tree")
     members: int = option(5, "counterfactual: policies in the ensemble, each of a sample of the connections")
     caution: float = option(
         1.0, "counterfactual: standard deviations of the ensemble that are taken off a switch's advantage"

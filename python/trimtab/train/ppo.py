@@ -37,7 +37,7 @@ from tensorboard.summary import Writer
 
 from trimtab._native import Course, Episodes
 from trimtab.envs import INFO, SelectVectorEnv
-from trimtab.policy import HIDDEN, SLOPE, Array, Policy, Scaler
+from trimtab.policy import HIDDEN, SLOPE, Array, Networks, Scaler
 from trimtab.train import checkpoint as checkpoints
 from trimtab.train.lessons import Prices
 from trimtab.train.options import Training
@@ -142,7 +142,7 @@ class Rewards:
         return gains(info, info_first, self.settings.prices()) / self.scale
 
 
-def train(settings: Training) -> tuple[Policy, dict[str, Any]]:
+def train(settings: Training) -> tuple[Networks, dict[str, Any]]:
     """Learn a policy. Gives it, and what the card says of the training.
 
     Raises ValueError when a setting makes no sense.
@@ -294,7 +294,7 @@ def _resume(agent: PPO, settings: Training, updates: int) -> tuple[int, float]:
     return int(about["done"]), float(about["seconds"])
 
 
-def _policy(agent: PPO, scaler: Scaler, course: Course, settings: Training) -> Policy:
+def _policy(agent: PPO, scaler: Scaler, course: Course, settings: Training) -> Networks:
     layers = agent.policy.state_dict.params["params"]
 
     def weights(layer: str) -> Array:
@@ -303,7 +303,7 @@ def _policy(agent: PPO, scaler: Scaler, course: Course, settings: Training) -> P
     def bias(layer: str) -> Array:
         return np.asarray(layers[layer]["bias"], np.float32)
 
-    return Policy(
+    return Networks(
         w1=weights("fc1")[None],
         b1=bias("fc1")[None],
         w2=weights("fc2")[None],

@@ -18,6 +18,7 @@ mod rule;
 mod slope;
 
 use alloc::sync::Arc;
+use alloc::vec;
 use alloc::vec::Vec;
 
 use trimtab_cc::Spec;

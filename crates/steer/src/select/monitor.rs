@@ -240,7 +240,7 @@ impl Monitor {
             share(period.busy.as_secs_f64(), period.ended.since(period.began).as_secs_f64()),
             over_min(all.rtt_max.as_secs_f64()),
             if lost > 0.0 { over_min(all.lost_rtt / lost) } else { 0.0 },
-            share(variance(rates, rate_sum, rate_squares).sqrt(), share(rate_sum, rates)),
+            share(libm::sqrt(variance(rates, rate_sum, rate_squares)), share(rate_sum, rates)),
             period.finished,
             share(period.size, period.finished),
             latest.min_rtt.as_secs_f64(),
@@ -295,7 +295,7 @@ impl Monitor {
             of_rtt += rtt * rtt;
         }
         // Rounding may take it past 1.
-        share(both, (of_rate * of_rtt).sqrt()).clamp(-1.0, 1.0)
+        share(both, libm::sqrt(of_rate * of_rtt)).clamp(-1.0, 1.0)
     }
 
     /// The state now.

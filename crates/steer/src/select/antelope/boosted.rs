@@ -3,6 +3,10 @@
 //!
 //! The file is in the safetensors format. `docs/reference/selection.md` has the names of its tensors and metadata.
 
+use alloc::format;
+use alloc::string::{String, ToString};
+use alloc::vec::Vec;
+
 use safetensors::tensor::{Dtype, SafeTensors, TensorView};
 use sha2::Digest;
 use trimtab_cc::Spec;

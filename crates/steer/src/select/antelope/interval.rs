@@ -116,7 +116,7 @@ impl Interval {
             length: self.length,
             acks: self.acks,
             min_rtt: self.min_rtt,
-            mdev_rtt: Duration::from_secs_f64(variance.sqrt()),
+            mdev_rtt: Duration::from_secs_f64(libm::sqrt(variance)),
             mean_rtt,
             max_rtt,
             throughput: per(self.acked, self.length),
