@@ -1,7 +1,8 @@
 #!/bin/sh
-# ./dev libcc: libtrimtab-cc.a, the C library without std, and libtrimtab-cc-steer.a, which has
-# Mortise as well. For this machine each holds the functions of the headers alone, in one object. For other targets it is rustc's archive: several MB, of which
-# a linker takes little. The host's tools read no foreign objects.
+# ./dev libcc: libtrimtab-cc.a, the C library without std, libtrimtab-cc-steer.a, which has Mortise as
+# well, and libtrimtab-cc-select.a, which also has learnt policies. For this machine each holds the
+# functions of the headers alone, in one object. For other targets it is rustc's archive: several MB,
+# of which a linker takes little. The host's tools read no foreign objects.
 . tools/dev/lib.sh
 
 # Builds crates/cc-ffi/static for a target; the result is $archive. $2 is cargo's features.
@@ -48,7 +49,9 @@ build_host() {
 	need_command objcopy binutils
 	host=$(rustc -vV | sed -n 's/^host: //p')
 	include=crates/cc-ffi/include
-	build_library libtrimtab-cc-steer steer $include/trimtab-cc.h $include/trimtab-cc-steer.h
+	set -- $include/trimtab-cc.h $include/trimtab-cc-steer.h
+	build_library libtrimtab-cc-select select "$@" $include/trimtab-cc-select.h
+	build_library libtrimtab-cc-steer steer "$@"
 	build_library libtrimtab-cc "" $include/trimtab-cc.h
 }
 
@@ -88,6 +91,20 @@ check_steering() {
 	*"delta 0.0350") die "libcc: Mortise has decided nothing" ;;
 	"used 9"[0-9].*"delta 0."[0-9]*) ;;
 	*) die "libcc: that is less than 90% of the link, or no delta" ;;
+	esac
+}
+
+# A connection whose algorithm a learnt policy chooses. $1 is where to put the example's program.
+check_selection() {
+	cc -std=c99 -Wall -Wextra -Werror -Icrates/cc-ffi/include -DTRIMTAB_CC_STEER \
+		-DTRIMTAB_CC_SELECT -o "$1" crates/cc-ffi/examples/transfer.c out/libtrimtab-cc-select.a
+	printed=$("$1" policy models/floo-trees.safetensors)
+	say "transfer policy models/floo-trees.safetensors: $printed"
+	# The queue of the example holds two round trips: what the policy starts with does not fill it.
+	case $printed in
+	*"suited -1"*) die "libcc: the policy has looked at nothing" ;;
+	"used 9"[0-9].*"suited "[0-9]*) ;;
+	*) die "libcc: that is less than 90% of the link, or no choice" ;;
 	esac
 }
 
@@ -198,6 +215,7 @@ case ${1:-} in
 	build_host
 	check "$folder/transfer"
 	check_steering "$folder/steered"
+	check_selection "$folder/selected"
 	check_picoquic
 	;;
 --picoquic)

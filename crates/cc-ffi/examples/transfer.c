@@ -5,8 +5,10 @@
  *   transfer ALGORITHM            as in: transfer cubic
  *   transfer MODEL.trees SAFE     as in: transfer muses.trees cubic
  *   transfer mortise MODEL        as in: transfer mortise download
+ *   transfer policy MODEL         as in: transfer policy models/floo-trees.safetensors
  *
- * The last needs TRIMTAB_CC_STEER and libtrimtab-cc-steer.a; requests have 1 MB.
+ * The third needs TRIMTAB_CC_STEER and libtrimtab-cc-steer.a; requests have 1 MB. The last needs
+ * TRIMTAB_CC_SELECT and libtrimtab-cc-select.a as well.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,6 +17,9 @@
 #include "trimtab-cc.h"
 #if defined(TRIMTAB_CC_STEER)
 #include "trimtab-cc-steer.h"
+#endif
+#if defined(TRIMTAB_CC_SELECT)
+#include "trimtab-cc-select.h"
 #endif
 
 #define MS UINT64_C(1000000)
@@ -48,6 +53,17 @@ static size_t read_file(const char *path)
 	return size;
 }
 
+#if defined(TRIMTAB_CC_SELECT)
+static int select_by(struct trimtab_cc *cc, const char *path)
+{
+	struct trimtab_cc_policy *policy = trimtab_cc_policy_read(model, read_file(path));
+	int failed = trimtab_cc_select(cc, 0, policy, -1);
+
+	trimtab_cc_policy_free(policy);
+	return failed;
+}
+#endif
+
 int main(int count, char **arguments)
 {
 	struct trimtab_cc_config config = { .mss_bytes = PACKET, .seed = 1 };
@@ -62,6 +78,10 @@ int main(int count, char **arguments)
 	else if (count == 3 && strcmp(arguments[1], "mortise") == 0)
 		failed = trimtab_cc_create(&cc, "copa", &config) || trimtab_cc_steer(&cc, 0, arguments[2]) ||
 			 trimtab_cc_set_factor(&cc, "R", 8.0);
+#endif
+#if defined(TRIMTAB_CC_SELECT)
+	else if (count == 3 && strcmp(arguments[1], "policy") == 0)
+		failed = trimtab_cc_create(&cc, "cubic", &config) || select_by(&cc, arguments[2]);
 #endif
 	else if (count == 3)
 		failed = trimtab_cc_create_muses(&cc, model, read_file(arguments[1]), arguments[2], &config);
@@ -135,6 +155,9 @@ int main(int count, char **arguments)
 	printf("used %.1f%%, waited %.1f ms, lost %.2f%%, tree %d",
 	       100.0 * delivered / PACKET * PACKET_TIME / delivered_ns,
 	       (double)waited / (delivered / PACKET) / MS, 100.0 * lost / (lost + delivered), trimtab_cc_tree(&cc));
+#if defined(TRIMTAB_CC_SELECT)
+	printf(", suited %d", trimtab_cc_suited(&cc));
+#endif
 #if defined(TRIMTAB_CC_STEER)
 	printf(", delta %.4f", trimtab_cc_knob(&cc, "delta"));
 	trimtab_cc_free(&cc);

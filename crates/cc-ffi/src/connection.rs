@@ -2,13 +2,21 @@
 
 #[cfg(feature = "steer")]
 use alloc::boxed::Box;
+#[cfg(feature = "select")]
+use alloc::sync::Arc;
 
 use trimtab_cc::migrate::{HandOver, Migrate, PathView};
 use trimtab_cc::muses::{Muses, Trees};
 use trimtab_cc::{
     Ack, Config, CongestionControl, Controller, Discarded, Loss, Marked, Sent, Spec, Timeout,
 };
+#[cfg(feature = "select")]
+use trimtab_steer::Steer;
+#[cfg(feature = "select")]
+use trimtab_steer::select::{Model, Selector, SelectorConfig};
 use trimtab_units::Time;
+#[cfg(feature = "select")]
+use trimtab_units::{Bytes, Duration};
 
 #[cfg(feature = "steer")]
 use crate::steering::Steering;
@@ -54,6 +62,51 @@ impl Connection {
     pub fn steer(&mut self, model: trimtab_qoe::Model, now: Time) {
         self.change(&Steering::algorithm(), now);
         self.steering = Some(Box::new(Steering::new(model, now)));
+    }
+
+    /// A learnt policy chooses the algorithm from `now` on. What the policy starts with takes over,
+    /// or the candidate of this number where there is one.
+    #[cfg(feature = "select")]
+    pub fn select(&mut self, policy: Arc<Model>, begin_with: Option<usize>, now: Time) {
+        let mut selector = Selector::new(SelectorConfig::of_model(policy));
+        if let Some(spec) = begin_with.and_then(|i| selector.config().candidates.get(i).copied()) {
+            selector.begin_with(spec);
+        }
+        self.change(&selector.algorithm(), now);
+        self.steering = Some(Box::new(Steering::selecting(selector, now)));
+    }
+
+    /// The number of the candidate that suits the path best by the last state; `None` before the
+    /// first choice, and where no policy chooses.
+    #[cfg(feature = "select")]
+    pub fn suited(&self) -> Option<usize> {
+        let selector = self.steering.as_deref()?.selector()?;
+        let spec = selector.suited()?;
+        selector.config().candidates.iter().position(|candidate| candidate.is_same(&spec))
+    }
+
+    /// The last byte of a response left for the first time, so long after the application gave it.
+    #[cfg(feature = "select")]
+    pub fn on_response_sent(&mut self, wait: Duration) {
+        if let Some(steering) = &mut self.steering {
+            steering.collector_mut().on_response_sent(wait);
+        }
+    }
+
+    /// The last byte of a response was acknowledged, so long after the application gave it.
+    #[cfg(feature = "select")]
+    pub fn on_response(&mut self, size: Bytes, took: Duration) {
+        if let Some(steering) = &mut self.steering {
+            steering.collector_mut().on_response_arrived(size, took);
+        }
+    }
+
+    /// Bytes of responses that wait to be sent for the first time.
+    #[cfg(feature = "select")]
+    pub fn set_unsent(&mut self, unsent: Bytes) {
+        if let Some(steering) = &mut self.steering {
+            steering.set_unsent(unsent);
+        }
     }
 
     /// The application's live factors, for the QoE model. `None` where nothing steers.
@@ -147,8 +200,12 @@ impl Connection {
             self.cca.on_timer(now);
         }
         #[cfg(feature = "steer")]
-        if let Some(steering) = &mut self.steering {
-            steering.on_timer(now, self.config.mss, &mut self.cca);
+        if let Some(to) = self
+            .steering
+            .as_mut()
+            .and_then(|steering| steering.on_timer(now, self.config.mss, &mut self.cca))
+        {
+            self.hand_over(&to, now);
         }
     }
 
@@ -160,6 +217,10 @@ impl Connection {
         {
             self.steering = None;
         }
+        self.hand_over(to, now);
+    }
+
+    fn hand_over(&mut self, to: &Spec, now: Time) {
         let wanted = to.build(&self.config);
         if to.algorithm().name == self.cca.name() {
             for i in 0..wanted.knobs().len() {

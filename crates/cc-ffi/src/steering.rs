@@ -1,18 +1,41 @@
-//! Mortise on a connection: its reports come from the events of the connection, and its knobs turn
-//! by the connection's timer.
+//! What steers a connection: its reports come from the events of the connection, and it acts by the
+//! connection's timer.
+
+#[cfg(feature = "select")]
+use alloc::boxed::Box;
 
 use trimtab_cc::{Ack, CongestionControl, Controller, Loss, Sent, Spec};
 use trimtab_qoe::{Factors, Model};
+#[cfg(feature = "select")]
+use trimtab_steer::select::Selector;
 use trimtab_steer::{Action, Collector, KnobValues, Mortise, MortiseConfig, Snapshot, Steer};
 use trimtab_units::{Bytes, Duration, Time};
 
 /// Reports are no closer together than this.
 const INTERVAL_MIN: Duration = Duration::from_millis(1);
 
-/// Mortise, and what it needs to know of its connection.
+/// What decides.
+#[derive(Clone, Debug)]
+enum By {
+    Mortise(Mortise),
+    #[cfg(feature = "select")]
+    Selector(Box<Selector>),
+}
+
+impl By {
+    fn steer(&mut self) -> &mut dyn Steer {
+        match self {
+            Self::Mortise(mortise) => mortise,
+            #[cfg(feature = "select")]
+            Self::Selector(selector) => &mut **selector,
+        }
+    }
+}
+
+/// What steers, and what it needs to know of its connection.
 #[derive(Clone, Debug)]
 pub(crate) struct Steering {
-    mortise: Mortise,
+    by: By,
     collector: Collector,
     /// When the next report is due.
     due: Time,
@@ -20,21 +43,54 @@ pub(crate) struct Steering {
     min_rtt: Duration,
     inflight: Bytes,
     factors: Factors,
+    unsent: Bytes,
 }
 
 impl Steering {
-    /// Steering by a QoE model, from `now` on. The first report comes a round trip after the first
+    /// Mortise by a QoE model, from `now` on. The first report comes a round trip after the first
     /// acknowledgement.
     pub(crate) fn new(model: Model, now: Time) -> Self {
+        Self::by(By::Mortise(Mortise::new(MortiseConfig::new(model))), now)
+    }
+
+    /// A choice of algorithms, from `now` on.
+    #[cfg(feature = "select")]
+    pub(crate) fn selecting(selector: Selector, now: Time) -> Self {
+        Self::by(By::Selector(Box::new(selector)), now)
+    }
+
+    fn by(by: By, now: Time) -> Self {
         Self {
-            mortise: Mortise::new(MortiseConfig::new(model)),
+            by,
             collector: Collector::new(now),
             due: Time::MAX,
             srtt: Duration::ZERO,
             min_rtt: Duration::ZERO,
             inflight: Bytes::ZERO,
             factors: Factors::new(),
+            unsent: Bytes::ZERO,
         }
+    }
+
+    /// What chooses; `None` where Mortise steers.
+    #[cfg(feature = "select")]
+    pub(crate) fn selector(&self) -> Option<&Selector> {
+        match &self.by {
+            By::Selector(selector) => Some(selector),
+            By::Mortise(_) => None,
+        }
+    }
+
+    /// What collects the reports, to tell it of responses.
+    #[cfg(feature = "select")]
+    pub(crate) fn collector_mut(&mut self) -> &mut Collector {
+        &mut self.collector
+    }
+
+    /// Bytes of responses that wait to be sent for the first time.
+    #[cfg(feature = "select")]
+    pub(crate) fn set_unsent(&mut self, unsent: Bytes) {
+        self.unsent = unsent;
     }
 
     /// What has to run under it.
@@ -67,10 +123,11 @@ impl Steering {
         self.due
     }
 
-    /// Reports, where it is time, and turns the knobs of the algorithm by the answer.
-    pub(crate) fn on_timer(&mut self, now: Time, mss: Bytes, cca: &mut Controller) {
+    /// Reports, where it is time, and turns the knobs of the algorithm by the answer. Gives what is
+    /// to take over from it.
+    pub(crate) fn on_timer(&mut self, now: Time, mss: Bytes, cca: &mut Controller) -> Option<Spec> {
         if now < self.due {
-            return;
+            return None;
         }
         let report = self.collector.report(
             now,
@@ -82,19 +139,24 @@ impl Steering {
                 inflight: self.inflight,
                 mss,
                 phase: cca.phase(),
-                unsent: Bytes::ZERO,
+                unsent: self.unsent,
                 knobs: KnobValues::of(cca),
                 factors: self.factors,
             },
         );
-        if let Some(Action::Set(values)) = self.mortise.on_report(&report) {
-            let set = values.apply(cca);
-            debug_assert!(set.is_ok(), "Mortise knows the knobs of what it steers");
-        }
+        let action = self.by.steer().on_report(&report);
         self.await_report(now);
+        match action? {
+            Action::Set(values) => {
+                let set = values.apply(cca);
+                debug_assert!(set.is_ok(), "Mortise knows the knobs of what it steers");
+                None
+            }
+            Action::Switch { to, .. } => Some(to),
+        }
     }
 
     fn await_report(&mut self, now: Time) {
-        self.due = now + self.mortise.interval(self.srtt).max(INTERVAL_MIN);
+        self.due = now + self.by.steer().interval(self.srtt).max(INTERVAL_MIN);
     }
 }
