@@ -6,8 +6,9 @@ mod allocator;
 
 pub use trimtab_cc_ffi::*;
 
-/// What the toolchain's own archive for Android asks for, to unwind. Nothing here unwinds.
-#[cfg(target_os = "android")]
+/// What the toolchain's own archive asks for, to unwind: that for Android, and elsewhere what reads
+/// models. Nothing here unwinds.
+#[cfg(any(target_os = "android", feature = "select"))]
 #[unsafe(no_mangle)]
 extern "C" fn rust_eh_personality() {}
 
