@@ -35,7 +35,9 @@ def test_trees_prefer_what_is_worth_most() -> None:
     learnt = forest()
     chosen = learnt.choose(states)
     assert (chosen == worths.argmax(axis=1)).mean() > 0.8, "each alone is best in a third"
-    assert learnt.choose(states + np.float32(2.0)).tolist() == [1] * len(states), "of such states it knows nothing"
+    assert learnt.choose(states + np.float32(2.0)).tolist() == [1] * len(states), (
+        "of such states it knows nothing"
+    )
 
 
 def test_a_tree_scores_as_the_library_does() -> None:

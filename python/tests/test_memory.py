@@ -14,7 +14,7 @@ from trimtab.memory.learnt import Learnt, learn
 from trimtab.memory.measure import main
 from trimtab.memory.options import Visits, problem
 from trimtab.memory.visits import Seen
-from trimtab.memory.ways import Row, compare, follow
+from trimtab.memory.ways import Row, compare, follow, preferred
 
 ARMS = 3
 
@@ -76,6 +76,13 @@ def test_every_visit_knows_the_visits_before_it(learnt: Learnt) -> None:
     chosen = follow(rewards, prior, 0.0, lambda _, draw: draw % ARMS)  # type: ignore[arg-type]
     assert chosen.tolist() == [[0, 1, 2], [0, 1, 2]]
     assert asked == [(path, [0, 1, 2][:visit]) for path in range(2) for visit in range(3)]
+
+
+def test_a_policy_prefers_by_the_end_of_the_visit_before() -> None:
+    # The state of each arm at each visit is the arm that the policy then prefers.
+    wishes = np.asarray([[[1, 0, 0], [2, 2, 1], [0, 0, 0]], [[0, 1, 2], [0, 0, 0], [0, 0, 0]]], np.float64)
+    chosen = preferred(wishes[..., None], lambda states: states[:, 0].astype(np.int64), 0)
+    assert chosen.tolist() == [[0, 1, 2], [0, 0, 0]]
 
 
 def test_arms_refuse_what_makes_no_sense() -> None:

@@ -58,7 +58,8 @@ class Tree:
             split = at[on]
             is_above = states[on, self.inputs[split]] > self.thresholds[split]
             at[on] = self.next[split, is_above.astype(np.int64)]
-        return self.scores[-1 - at]
+        scores: Array = self.scores[-1 - at]
+        return scores
 
 
 @dataclass(kw_only=True)

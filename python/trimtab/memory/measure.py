@@ -9,21 +9,39 @@ What is expected of the arms is learnt on the links to learn on; the table is of
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import sys
+from collections.abc import Callable
 
 import numpy as np
+from numpy.typing import NDArray
+from safetensors import SafetensorError
 
 from trimtab.memory.learnt import learn
 from trimtab.memory.options import Visits, problem
-from trimtab.memory.visits import see
-from trimtab.memory.ways import compare, table
+from trimtab.memory.visits import Floats, see
+from trimtab.memory.ways import compare, preferred, table
 from trimtab.options import read
+from trimtab.policy import Array, Policy, join_names
 
 #: Visits to a path by which the second bound chooses: the same path, another future.
 REDRAWN = 8
 #: Visits to a path to learn on.
 FITTED = 2
+
+
+def _of(policy: Policy, settings: Visits) -> Callable[[Floats], NDArray[np.int64]]:
+    """Choose as the memory of the datapaths does: by what the policy prefers where nothing is switched."""
+    course = settings.course("validate", policy.first).course()
+    named = [course.features.index(name) for name in policy.features]
+    first = policy.algorithms.index(policy.first)
+
+    def prefer(states: Array) -> NDArray[np.int64]:
+        best: NDArray[np.int64] = policy.logits(states[:, named]).argmax(axis=1)
+        return best
+
+    return lambda states: preferred(states, prefer, first)
 
 
 def main(arguments: list[str]) -> int:
@@ -36,10 +54,15 @@ def main(arguments: list[str]) -> int:
             print(f"\r\033[K{what}", end="", file=sys.stderr, flush=True)
 
     split = "test" if settings.final else "validate"
+    chooses: Callable[[Floats], NDArray[np.int64]] | None = None
     try:
+        if settings.policy is not None:
+            policy = Policy.load(settings.policy)
+            settings = dataclasses.replace(settings, algorithms=join_names(policy.algorithms))
+            chooses = _of(policy, settings)
         fitted = see(settings, "train", settings.fitted, FITTED, say).whole()
         judged = see(settings, split, settings.paths, settings.visits + REDRAWN, say).whole()
-    except (ValueError, OSError) as wrong:
+    except (ValueError, OSError, SafetensorError) as wrong:
         print(f"error: {wrong}", file=sys.stderr)
         return 2
     say("")
@@ -47,7 +70,7 @@ def main(arguments: list[str]) -> int:
         print("error: fewer than 2 paths had requests in each visit: give more --periods", file=sys.stderr)
         return 2
     learnt = learn(fitted, settings.seed)
-    rows = compare(judged, settings.visits, learnt, settings.drift)
+    rows = compare(judged, settings.visits, learnt, settings.drift, chooses)
     values = judged.rewards[:, : settings.visits]
     single = settings.names()[int(values.mean(axis=(0, 1)).argmax())]
     names, prior = settings.names(), learnt.prior

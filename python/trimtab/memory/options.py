@@ -34,6 +34,9 @@ class Visits(Drawn):
     periods: int = option(5, "length of a connection, in periods")
     period_ms: int = option(12_000, "the period in ms")
     drift: float = option(0.01, "share of the prior's covariance that comes back with each connection")
+    policy: Path | None = option(
+        None, "a policy's file, to begin with what it prefers; its choices are the arms"
+    )
     seed: int = option(1, "seed of the paths and of the draws")
     final: bool = option(False, "judge on the links of the test, once all is chosen; else for validation")
     json: Path | None = option(None, "file for the figures")

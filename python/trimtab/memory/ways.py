@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from trimtab._native import Arms
 from trimtab.memory.learnt import Learnt, Prior
 from trimtab.memory.visits import Floats, Seen
+from trimtab.policy import Array
 
 #: Samples of paths, drawn with replacement, that an interval is made of, and their seed.
 SAMPLES, SAMPLES_SEED = 2_000, 1
@@ -49,8 +50,27 @@ class Row:
     closed: tuple[float, float, float]
 
 
-def compare(seen: Seen, visits: int, learnt: Learnt, drift: float) -> list[Row]:
-    """Compare ways to choose at the first visits. By the others, the second bound chooses."""
+def preferred(states: Floats, prefer: Callable[[Array], NDArray[np.int64]], first: int) -> NDArray[np.int64]:
+    """Give the arm of each visit to each path that a policy prefers in the last state of the visit before."""
+    paths, visits, _, _ = states.shape
+    chosen = np.full((paths, visits), first, np.int64)
+    for visit in range(1, visits):
+        last = states[np.arange(paths), visit - 1, chosen[:, visit - 1]]
+        chosen[:, visit] = prefer(last.astype(np.float32))
+    return chosen
+
+
+def compare(
+    seen: Seen,
+    visits: int,
+    learnt: Learnt,
+    drift: float,
+    policy: Callable[[Floats], NDArray[np.int64]] | None = None,
+) -> list[Row]:
+    """Compare ways to choose at the first visits. By the others, the second bound chooses.
+
+    `policy` gives the arms that a policy chooses, by the states at the ends of those visits.
+    """
     adjusted = learnt.adjusted(seen)
     values, redrawn, adjusted = seen.rewards[:, :visits], adjusted[:, visits:], adjusted[:, :visits]
     said = learnt.said(seen.states[:, :visits])
@@ -63,6 +83,7 @@ def compare(seen: Seen, visits: int, learnt: Learnt, drift: float) -> list[Row]:
     ways = {
         "times alone": follow(adjusted, lambda *_: learnt.prior, drift, lambda known, _: known.best()),
         "states, times": follow(adjusted, by_states, drift, lambda known, _: known.best()),
+        **({} if policy is None else {"the policy": policy(seen.states[:, :visits])}),
         "Thompson": follow(adjusted, by_states, drift, lambda known, draw: known.draw(draw)),
         "second bound": np.repeat(bound[:, None], values.shape[1], axis=1),
         "clairvoyant": values.argmax(axis=2),
