@@ -315,6 +315,7 @@ def test_a_checkpoint_that_does_not_say_its_settings_is_refused(
         (["--members", "0"], "--members is 0; it must be 1 to 16"),
         (["--caution", "-1"], "--caution is -1"),
         (["--objective", "p99"], "--objective is p99; it must be one of mean, p90"),
+        (["--against", "copa:mvfst,delta=0.1"], "delta=0.1 is a knob"),
     ],
 )
 def test_what_cannot_be_is_refused_before_a_training(

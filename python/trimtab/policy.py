@@ -44,7 +44,8 @@ def join_names(names: tuple[str, ...]) -> str:
 
 def split_names(text: str) -> tuple[str, ...]:
     """Read a list of algorithms, as `Model::parse` in crates/steer does."""
-    return tuple(name.strip() for name in text.split(";" if ";" in text else ","))
+    names = (name.strip() for name in text.split(";" if ";" in text else ","))
+    return tuple(name for name in names if name)
 
 
 def leaky(x: Array) -> Array:

@@ -98,8 +98,8 @@ check_steering() {
 check_selection() {
 	cc -std=c99 -Wall -Wextra -Werror -Icrates/cc-ffi/include -DTRIMTAB_CC_STEER \
 		-DTRIMTAB_CC_SELECT -o "$1" crates/cc-ffi/examples/transfer.c out/libtrimtab-cc-select.a
-	printed=$("$1" policy models/floo-trees.safetensors)
-	say "transfer policy models/floo-trees.safetensors: $printed"
+	printed=$("$1" policy models/floo-shared.safetensors)
+	say "transfer policy models/floo-shared.safetensors: $printed"
 	# The queue of the example holds two round trips: what the policy starts with does not fill it.
 	case $printed in
 	*"suited -1"*) die "libcc: the policy has looked at nothing" ;;

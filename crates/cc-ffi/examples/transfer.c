@@ -5,7 +5,7 @@
  *   transfer ALGORITHM            as in: transfer cubic
  *   transfer MODEL.trees SAFE     as in: transfer muses.trees cubic
  *   transfer mortise MODEL        as in: transfer mortise download
- *   transfer policy MODEL         as in: transfer policy models/floo-trees.safetensors
+ *   transfer policy MODEL         as in: transfer policy models/floo-shared.safetensors
  *
  * The third needs TRIMTAB_CC_STEER and libtrimtab-cc-steer.a; requests have 1 MB. The last needs
  * TRIMTAB_CC_SELECT and libtrimtab-cc-select.a as well.

@@ -18,7 +18,7 @@ extern "C" {
 
 struct trimtab_cc_policy;
 
-/* Reads the bytes of a model file, such as models/floo-trees.safetensors, and copies what it needs.
+/* Reads the bytes of a model file, such as models/floo-shared.safetensors, and copies what it needs.
  * Gives null where they are none, damaged, or of another version. */
 struct trimtab_cc_policy *trimtab_cc_policy_read(const void *bytes, size_t length);
 

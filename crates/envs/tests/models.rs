@@ -106,13 +106,35 @@ fn shipped_models_are_read_and_choose_as_they_did() {
     }
 }
 
+/// `floo:shared` knows which of its candidates runs. What it is not sure of it leaves as it is.
+#[test]
+fn the_policy_for_shared_links_chooses_as_it_did() {
+    let model = model("floo-shared");
+    let names: Vec<&str> = model.candidates().iter().map(|c| c.algorithm().name).collect();
+    assert_eq!(names, ["copa", "copa", "copa", "bbr", "bbr3", "cubic"]);
+    assert_eq!((model.first(), model.period()), (0, PERIOD));
+    let mut numbers = Numbers(1);
+    let (mut chosen, mut stays, mut declines) = ([0; 6], 0, 0);
+    for number in 0..600 {
+        let (state, running) = (state(&mut numbers), number % 6);
+        match model.decide(&state, Some(running)) {
+            Ok(choice) => {
+                chosen[choice] += 1;
+                stays += u32::from(choice == running);
+            }
+            Err(_) => declines += 1,
+        }
+    }
+    assert_eq!((chosen, stays, declines), ([0; 6], 0, 0));
+}
+
 fn card(name: &str) -> String {
     std::fs::read_to_string(folder().join(name).with_extension("md")).unwrap()
 }
 
 #[test]
 fn cards_name_the_files_that_they_describe() {
-    for name in ["floo", "floo-counterfactual", "floo-p90"] {
+    for name in ["floo", "floo-counterfactual", "floo-p90", "floo-shared"] {
         let card = card(name);
         assert!(card.contains(model(name).sha256()), "{name}.md is the card of another file");
         assert!(card.contains("python -m trimtab.train floo"), "the command");

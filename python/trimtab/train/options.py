@@ -183,6 +183,10 @@ def problem(training: Training) -> str | None:
     if wrong is not None:
         return wrong
     names = training.names()
+    for name in training.singles():
+        # A knob by itself: the list has commas between its knobs and none of what separates names.
+        if "=" in name and ":" not in name:
+            return f"{name} is a knob and no algorithm: end each name with ;, as in 'copa:mvfst,{name};'"
     if training.periods == 1:
         return "--periods is 1; it must be at least 2, for the first runs before anything is chosen"
     if not 2 <= len(names) <= CANDIDATES_MAX or len(set(names)) < len(names):

@@ -78,10 +78,13 @@ pub fn candidates() -> Vec<Spec> {
     CANDIDATES.iter().filter_map(|name| Spec::new(name)).collect()
 }
 
-/// Floo's policy as its paper learns it, the one learnt from forks of the simulator, and that for the slowest requests.
+/// Floo's policy as its paper learns it. Those learnt from forks of the simulator: for the mean, for
+/// the slowest requests, next to rivals, too, and from the paper's own candidates.
 const PPO: &str = "floo";
 const COUNTERFACTUAL: &str = "floo-counterfactual";
 const P90: &str = "floo-p90";
+const SHARED: &str = "floo-shared";
+const PAPER: &str = "floo-paper";
 /// Antelope's selector, in the place of a rule.
 const ANTELOPE: &str = "antelope";
 
@@ -90,6 +93,8 @@ fn shipped(name: &str) -> &'static [u8] {
     match name {
         ANTELOPE => include_bytes!("../../../../models/antelope.safetensors"),
         P90 => include_bytes!("../../../../models/floo-p90.safetensors"),
+        PAPER => include_bytes!("../../../../models/floo-paper.safetensors"),
+        SHARED => include_bytes!("../../../../models/floo-shared.safetensors"),
         COUNTERFACTUAL => include_bytes!("../../../../models/floo-counterfactual.safetensors"),
         _ => include_bytes!("../../../../models/floo.safetensors"),
     }
@@ -116,10 +121,12 @@ impl Selection {
             |setting| match setting {
                 ("counterfactual", None) => Some(By::Shipped(COUNTERFACTUAL)),
                 ("p90", None) => Some(By::Shipped(P90)),
+                ("shared", None) => Some(By::Shipped(SHARED)),
+                ("paper", None) => Some(By::Shipped(PAPER)),
                 ("model", Some(path)) => Some(By::Model(path.into())),
                 _ => None,
             },
-            ", counterfactual, p90, model=FILE, and safe=CC at the end",
+            ", counterfactual, shared, paper, p90, model=FILE, and safe=CC at the end",
         )?;
         Ok(selection)
     }
@@ -393,10 +400,11 @@ mod tests {
 
     #[test]
     fn shipped_models_are_models() {
-        for name in [PPO, COUNTERFACTUAL, P90] {
+        for name in [PPO, COUNTERFACTUAL, P90, PAPER] {
             let model = Model::parse(shipped(name)).unwrap();
             assert_eq!(model.candidates().len(), CANDIDATES.len(), "{name}");
         }
+        assert_eq!(Model::parse(shipped(SHARED)).unwrap().candidates().len(), 6);
         assert_eq!(candidates_of_shipped("counterfactual").unwrap().len(), 4);
         let antelope = Boosted::parse(shipped(ANTELOPE)).unwrap();
         assert_eq!(antelope.candidates().len(), CANDIDATES.len() + 1, "and Vegas");
