@@ -199,6 +199,7 @@ def test_a_training_ends_with_a_model_and_a_card_and_goes_on(
     model = Policy.load(tmp_path / "model.safetensors")
     assert model.first == "bbr" and model.period_ms == 2000
     assert "connections of 30 s" in card, "15 periods of 2 s"
+    assert ("A choice of the policy is worse than the best one by 0." in card) == (method != "ppo")
     more = ["--episodes", "20", *SMALL[2:], "--resume"]
     # Those of another training, and those that ask for less than there is.
     others = (["--algorithms", "cubic,bbr"], ["--seed", "2"], ["--parallel", "3"], ["--episodes", "4"])

@@ -14,7 +14,7 @@ from safetensors import SafetensorError
 
 from trimtab.policy import Policy
 from trimtab.train import card, counterfactual, options
-from trimtab.train.evaluate import evaluate, judge_course, next_to_each
+from trimtab.train.evaluate import evaluate, judge_course, next_to_each, regret
 
 #: Commands by the module that runs them.
 MODULES = {
@@ -78,6 +78,8 @@ def _floo(arguments: list[str]) -> int:
             opened=opened,
             rivals=next_to_each(policy, settings),
         )
+        if settings.method == "counterfactual":
+            text += card.of_regret(regret(policy, settings, course))
         (settings.out / "card.md").write_text(text, encoding="utf-8")
     except Exception as problem:  # Whatever it is, the training was not in vain.
         return _failed(f"the model is saved as {path}, but has no card: {problem}", 1)

@@ -143,6 +143,15 @@ def opened(folder: Path, checksum: str) -> list[str]:
     return path.read_text(encoding="utf-8").splitlines()
 
 
+def of_regret(regret: tuple[float, float, float]) -> str:
+    """Give the sentence of a policy's regret, with its interval."""
+    mean, low, high = regret
+    return (
+        f"\nA choice of the policy is worse than the best one by {mean:.4f} [{low:.4f}, {high:.4f}], "
+        "the mean of\nln(waiting time) with the prices of loss and harm over the horizon that it learnt by.\n"
+    )
+
+
 def rows(judged: Judged) -> str:
     """Give the table, with a row for everyone who chose."""
 

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from trimtab._native import Course, Episodes
 from trimtab.course import Settings
 from trimtab.policy import Array, Policy
+from trimtab.train.lessons import regrets
 from trimtab.train.options import Training
 
 #: Three minutes of periods of 12 s, as in Floo's section 5.1.
@@ -19,6 +20,8 @@ PERIODS = 15
 #: Links of the test. A quarter as many generated Wi-Fi ones, of which no policy has learnt any.
 GENERATED, WIFI = 48, 12
 WIFI_KIND = "wifi"
+#: Connections on which each choice is tried, and at one decision of how many.
+TRIED_MOST, TRIED_EACH = 100, 3
 #: Connections at a time.
 BATCH = 50
 #: What harm to others is measured by, and up to which share an algorithm counts as doing no more of it.
@@ -187,6 +190,34 @@ def by_policy(policy: Policy, course: Course) -> Chooser:
         raise ValueError(f"the policy goes by {unknown[0]}, which states do not have: train it again")
     named = [course.features.index(name) for name in policy.features]
     return lambda _, states: [int(choice) for choice in policy.choose(states[:, named])]
+
+
+def regret(policy: Policy, settings: Training, course: Course) -> tuple[float, float, float]:
+    """Say how much worse than the best choice the policy's is, on connections that it chooses for.
+
+    Gives the mean, as ln(waiting time) with the prices of loss and harm, and its 95% interval by
+    resampling connections. At one decision of `TRIED_EACH` each choice is tried, for the horizon of
+    the training.
+
+    Raises ValueError when the policy names a feature that states do not have.
+    """
+    choose, count = by_policy(policy, course), min(settings.judge, TRIED_MOST)
+    of_each: list[Floats] = []
+    for begin in range(0, count, BATCH):
+        seeds = list(range(begin, min(begin + BATCH, count)))
+        episodes = Episodes(course, seeds)
+        worse = []
+        for period in range(PERIODS - 1):
+            states = np.asarray(episodes.states(), np.float32).reshape(len(seeds), -1)
+            choices = choose(episodes, states)
+            if period % TRIED_EACH == 0:
+                costs, lost, harm = (np.asarray(of) for of in episodes.outcomes(settings.horizon))
+                priced = regrets(costs, settings.prices().of(lost, harm))
+                worse.append(priced[np.arange(len(seeds)), choices])
+            episodes.step(choices)
+        of_each.append(np.mean(worse, axis=0, dtype=np.float64))
+    each = np.concatenate(of_each)
+    return (float(each.mean()), *_middle(each[_samples(len(each))].mean(axis=1)))
 
 
 def always(number: int) -> Chooser:
