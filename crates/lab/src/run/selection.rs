@@ -74,7 +74,15 @@ mod tests {
 
     #[test]
     fn what_ships_is_ready() {
-        for cc in ["floo", "floo:counterfactual", "floo:shared", "floo:paper", "floo:p90", "floo+mortise", "select:antelope"] {
+        for cc in [
+            "floo",
+            "floo:counterfactual",
+            "floo:shared",
+            "floo:paper",
+            "floo:p90",
+            "floo+mortise",
+            "select:antelope",
+        ] {
             assert!(crate::run::prepare::prepare(&scenario(cc).plan().unwrap()).is_ok(), "{cc}");
         }
     }

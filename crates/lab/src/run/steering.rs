@@ -2,7 +2,7 @@
 
 use trimtab_cc::Spec;
 use trimtab_steer::Steerer;
-use trimtab_steer::scheme::{Goal, SchemeKind};
+use trimtab_steer::scheme::{Goal, Scheme, SchemeKind};
 
 use crate::run::prepare::{Prepared, PreparedApp};
 
@@ -36,7 +36,7 @@ impl Prepared {
     /// What a datapath that runs only some algorithms makes of the schemes that choose among
     /// algorithms: a sentence for each that names one which it does not run.
     pub fn left_out(&self, runs: Runs<'_>) -> Vec<String> {
-        let remark = |scheme: &trimtab_steer::scheme::Scheme| {
+        let remark = |scheme: &Scheme| {
             let SchemeKind::Select(selection) = scheme.kind().governing() else { return None };
             let remark = selection.remark(&self.learnt(&selection.by), runs)?;
             Some(format!("{}: {remark}", scheme.label()))

@@ -484,8 +484,9 @@ mod tests {
         let scenario = scenario(&comparison).unwrap();
         let schemes: Vec<&str> = scenario.schemes().map(|scheme| scheme.label()).collect();
         assert_eq!(schemes, ["cubic", "copa", "cubic"], "under the names that were asked for");
-        let linux: crate::scenario::Scheme = "cubic:linux".parse().unwrap();
-        let demand = |scheme: &crate::scenario::Scheme| format!("{:?}", scheme.kind().demand());
+        let linux: trimtab_steer::scheme::Scheme = "cubic:linux".parse().unwrap();
+        let demand =
+            |scheme: &trimtab_steer::scheme::Scheme| format!("{:?}", scheme.kind().demand());
         let competing = scenario.competitors().next().unwrap();
         assert_eq!(demand(&competing.cc), demand(&linux));
     }
