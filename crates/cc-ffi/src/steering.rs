@@ -16,6 +16,10 @@ const INTERVAL_MIN: Duration = Duration::from_millis(1);
 
 /// What decides.
 #[derive(Clone, Debug)]
+#[cfg_attr(
+    feature = "select",
+    expect(clippy::large_enum_variant, reason = "what steers is in a box of its own")
+)]
 enum By {
     Mortise(Mortise),
     #[cfg(feature = "select")]
