@@ -482,7 +482,8 @@ mod tests {
             runs: vec![kernel],
         };
         let scenario = scenario(&comparison).unwrap();
-        let schemes: Vec<&str> = scenario.schemes().map(|scheme| scheme.label()).collect();
+        let schemes: Vec<&str> =
+            scenario.schemes().map(trimtab_steer::scheme::Scheme::label).collect();
         assert_eq!(schemes, ["cubic", "copa", "cubic"], "under the names that were asked for");
         let linux: trimtab_steer::scheme::Scheme = "cubic:linux".parse().unwrap();
         let demand =
