@@ -233,8 +233,10 @@ impl Sender {
                 Some(self.pace.2)
             }
             // Linux leaves it to an algorithm with `cong_control`, which manages the window in
-            // recovery, too.
-            Pacing::Linux { .. } if self.governor.manages_recovery() => {
+            // recovery, too. A resumed one does so for a while, and is paced as it always is.
+            Pacing::Linux { .. }
+                if self.governor.manages_recovery() && self.governor.resume().is_none() =>
+            {
                 let (window, srtt) = by_window();
                 Some((window / srtt).mul_f64(PACING_OF_ITS_OWN))
             }
