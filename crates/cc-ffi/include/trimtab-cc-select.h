@@ -3,7 +3,7 @@
  * and chooses the algorithm that suits the application and the path.
  *
  * out/libtrimtab-cc-select.a has these functions, and all of trimtab-cc-steer.h and trimtab-cc.h. It
- * allocates as that does: the policy once, and 6 kB for each connection that it chooses for.
+ * allocates as that does: the policy once, and 7 kB for each connection that it chooses for.
  */
 #ifndef TRIMTAB_CC_SELECT_H
 #define TRIMTAB_CC_SELECT_H

@@ -164,3 +164,14 @@ impl Steering {
         self.due = now + self.by.steer().interval(self.srtt).max(INTERVAL_MIN);
     }
 }
+
+#[cfg(all(test, feature = "select"))]
+mod tests {
+    use super::*;
+
+    /// What `trimtab-cc-select.h` promises.
+    #[test]
+    fn a_connection_that_a_policy_chooses_for_takes_seven_kilobytes() {
+        assert!(size_of::<Steering>() + size_of::<Selector>() <= 7 * 1024);
+    }
+}

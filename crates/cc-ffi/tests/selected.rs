@@ -2,8 +2,11 @@
 #![cfg(feature = "select")]
 #![expect(unsafe_code, reason = "the functions are for C")]
 
+mod common;
+
 use std::ptr::{null, null_mut};
 
+use common::{MSS, RTT_NS, ack, create};
 use trimtab_cc_ffi::*;
 
 /// It prefers BBR where packets are lost, and CUBIC, which is first, elsewhere.
@@ -11,28 +14,11 @@ static SMALL: &[u8] = include_bytes!("../../../fuzz/seeds/model/small");
 const CUBIC: i32 = 0;
 const BBR: i32 = 1;
 
-const MSS: u64 = 1500;
-const RTT_NS: u64 = 20_000_000;
-
 fn policy() -> *mut RawPolicy {
     // SAFETY: the bytes are there.
     let policy = unsafe { trimtab_cc_policy_read(SMALL.as_ptr().cast(), SMALL.len()) };
     assert!(!policy.is_null());
     policy
-}
-
-fn create() -> RawCc {
-    let mut cc = RawCc::new();
-    let config = RawConfig {
-        mss_bytes: MSS,
-        initial_window_bytes: 0,
-        min_window_bytes: 0,
-        seed: 1,
-        paced: 1,
-    };
-    // SAFETY: all of them are there.
-    assert_eq!(unsafe { trimtab_cc_create(&mut cc, c"copa".as_ptr(), &config) }, 0);
-    cc
 }
 
 /// CUBIC has a knob that BBR has not.
@@ -54,7 +40,10 @@ fn run(cc: &mut RawCc, began_ns: u64, rounds: u64, lost: u64) -> u64 {
                 trimtab_cc_on_sent(cc, sent, MSS, number * MSS, 0);
             }
             for number in 1..=PACKETS - lost {
-                trimtab_cc_on_ack(cc, &ack(now, sent, before, number, PACKETS));
+                trimtab_cc_on_ack(
+                    cc,
+                    &ack(now, RTT_NS, before + number * MSS, before, PACKETS, number),
+                );
             }
             if lost > 0 {
                 let loss = RawLoss {
@@ -74,35 +63,10 @@ fn run(cc: &mut RawCc, began_ns: u64, rounds: u64, lost: u64) -> u64 {
     began_ns + rounds * RTT_NS
 }
 
-/// Of packet `number` of a round that began at `sent`.
-fn ack(now: u64, sent: u64, before: u64, number: u64, packets: u64) -> RawAck {
-    RawAck {
-        now_ns: now,
-        acked_bytes: MSS,
-        rtt_ns: now - sent,
-        srtt_ns: RTT_NS,
-        min_rtt_ns: RTT_NS,
-        inflight_bytes: (packets - number) * MSS,
-        prior_inflight_bytes: (packets - number + 1) * MSS,
-        delivered_bytes: before + number * MSS,
-        newest_sent_ns: sent,
-        rate: RawRate {
-            interval_ns: RTT_NS,
-            delivered_bytes: number * MSS,
-            prior_delivered_bytes: before,
-            tx_in_flight_bytes: packets * MSS,
-            lost_bytes: 0,
-            app_limited: 0,
-        },
-        cwnd_limited: 1,
-        in_recovery: 0,
-    }
-}
-
 /// A period of the policy is 12 s.
 #[test]
 fn the_algorithm_follows_what_the_policy_sees() {
-    let (mut cc, policy) = (create(), policy());
+    let (mut cc, policy) = (create(c"copa"), policy());
     // SAFETY: they were made, and are not used after they are freed.
     unsafe {
         assert_eq!(trimtab_cc_suited(&mut cc), -1, "nothing chooses");
@@ -123,7 +87,7 @@ fn the_algorithm_follows_what_the_policy_sees() {
 
 #[test]
 fn a_connection_begins_with_what_suited_the_last_one() {
-    let (mut cc, policy) = (create(), policy());
+    let (mut cc, policy) = (create(c"copa"), policy());
     // SAFETY: as above.
     unsafe {
         assert_eq!(trimtab_cc_select(&mut cc, 0, policy, BBR), 0);
@@ -139,7 +103,7 @@ fn a_connection_begins_with_what_suited_the_last_one() {
 
 #[test]
 fn what_cannot_be_is_refused() {
-    let (mut cc, policy) = (create(), policy());
+    let (mut cc, policy) = (create(c"copa"), policy());
     // SAFETY: as above; null is one of what may be given.
     unsafe {
         for length in 0..SMALL.len() {

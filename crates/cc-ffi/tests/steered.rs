@@ -2,31 +2,22 @@
 #![cfg(feature = "steer")]
 #![expect(unsafe_code, reason = "the functions are for C")]
 
+mod common;
+
 use std::ffi::CStr;
 use std::ptr::null;
 
+use common::{MSS, RTT_NS, ack, create};
 use trimtab_cc_ffi::*;
 
-const MSS: u64 = 1500;
-const RTT_NS: u64 = 20_000_000;
 /// What a link of 12 Mbit/s sends in a round trip.
 const PACKETS: u64 = 20;
 
 /// CUBIC, which Mortise makes Copa.
 fn steered(model: &CStr) -> RawCc {
-    let mut cc = RawCc::new();
-    let config = RawConfig {
-        mss_bytes: MSS,
-        initial_window_bytes: 0,
-        min_window_bytes: 0,
-        seed: 1,
-        paced: 1,
-    };
-    // SAFETY: all of them are there.
-    unsafe {
-        assert_eq!(trimtab_cc_create(&mut cc, c"cubic".as_ptr(), &config), 0);
-        assert_eq!(trimtab_cc_steer(&mut cc, 0, model.as_ptr()), 0);
-    }
+    let mut cc = create(c"cubic");
+    // SAFETY: it was created, and the model is there.
+    assert_eq!(unsafe { trimtab_cc_steer(&mut cc, 0, model.as_ptr()) }, 0);
     cc
 }
 
@@ -53,31 +44,6 @@ fn run(cc: &mut RawCc, rounds: u32) -> f64 {
             }
         }
         trimtab_cc_knob(cc, c"delta".as_ptr())
-    }
-}
-
-/// Of packet `number` of a round.
-fn ack(now: u64, rtt: u64, delivered: u64, before: u64, packets: u64, number: u64) -> RawAck {
-    RawAck {
-        now_ns: now,
-        acked_bytes: MSS,
-        rtt_ns: rtt,
-        srtt_ns: rtt,
-        min_rtt_ns: RTT_NS,
-        inflight_bytes: (packets - number) * MSS,
-        prior_inflight_bytes: (packets - number + 1) * MSS,
-        delivered_bytes: delivered,
-        newest_sent_ns: now - rtt,
-        rate: RawRate {
-            interval_ns: rtt,
-            delivered_bytes: delivered - before,
-            prior_delivered_bytes: before,
-            tx_in_flight_bytes: packets * MSS,
-            lost_bytes: 0,
-            app_limited: 0,
-        },
-        cwnd_limited: 1,
-        in_recovery: 0,
     }
 }
 

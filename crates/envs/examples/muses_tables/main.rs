@@ -8,7 +8,8 @@
 //! learnt, or `hindsight` for what each tree alone and the best choice among them come to on those
 //! of Tables II and III, or `unseen` for all recordings of the part of Wi-Fi, LTE and 5G, or `rivals`
 //! for the share next to CUBIC flows, or `probes` for what the back-off of probes
-//! costs, or `oracles` for what who follows an oracle comes to; NAMES are the schemes to run, or `all`; PART is `test`, or `validation`
+//! costs, or `oracles` for what who follows an oracle comes to;
+//! NAMES are the schemes to run, or `all`; PART is `test`, or `validation`
 //! while there is to choose.
 
 mod hindsight;

@@ -13,7 +13,7 @@
 //! | `mortise:paper`, `mortise:paper,cpd=0` | Mortise as it was published |
 //! | `mortise-disc` | the same with five values of δ only |
 //! | `switch:cubic,bbr:every=20s`, `switch:cubic,bbr:part` | algorithms in turn on the same flow, every so often |
-//! | `floo`, `floo:counterfactual`, `floo:shared`, `floo:paper`, `floo:part` | the algorithm that a learnt policy chooses |
+//! | `floo`, `floo:shared`, `floo:paper`, `floo:part` | the algorithm that a learnt policy chooses |
 //! | `floo+mortise` | both: the algorithm chosen, and δ steered while Copa runs |
 //! | `select:power` | the algorithm that a rule chooses |
 //! | `select:antelope` | the algorithm that is foretold the most |

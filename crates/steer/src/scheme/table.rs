@@ -118,9 +118,9 @@ pub static SCHEMES: [SchemeEntry; 16] = [
         role: Role::Steering,
         about: "a policy learnt by PPO chooses the algorithm every 12 s, or every :every=TIME; \
                 :counterfactual is the policy learnt from forks of the simulator, :shared the one \
-                that learnt so next to rivals, :paper \
-                the one among the paper's four algorithms, :model=FILE another one; :part hands over the window only; :safe=CC, at the end, names the \
-                fallback where the policy declines",
+                that learnt so next to rivals, :paper the one among the paper's four algorithms, \
+                :model=FILE another one; :part hands over the window only; :safe=CC, at the end, \
+                names the fallback where the policy declines",
         source: "Floo",
         settings: &[],
         parse: |text| Ok(Selection::floo(text, false).map(Select)?),
