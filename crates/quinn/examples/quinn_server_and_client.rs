@@ -60,7 +60,8 @@ async fn serve(incoming: Incoming, tls: ServerConfig) -> Result<Metrics, Failure
     let connection = incoming.accept_with(Arc::new(config))?.await?;
 
     let mut answered = 0;
-    while let Ok((mut send, mut receive)) = connection.accept_bi().await {
+    while answered < RESPONSES.len() {
+        let (mut send, mut receive) = connection.accept_bi().await?;
         let mut size = [0; 8];
         receive.read_exact(&mut size).await?;
         let size = u64::from_be_bytes(size);
@@ -77,7 +78,9 @@ async fn serve(incoming: Incoming, tls: ServerConfig) -> Result<Metrics, Failure
         }
     }
     // As long as the connection is there.
-    handle.metrics().ok_or_else(|| "the path is gone".into())
+    let metrics = handle.metrics().ok_or("the path is gone")?;
+    connection.close(0_u32.into(), b"done");
+    Ok(metrics)
 }
 
 /// The last report of a response, of the many that there are at round trips of microseconds.
@@ -112,7 +115,9 @@ async fn request(
         send.finish()?;
         received += receive.read_to_end(usize::try_from(size)?).await?.len();
     }
-    connection.close(0_u32.into(), b"done");
+    // The server closes: a close from here may overtake what the server still waits for,
+    // the last acknowledgement.
+    connection.closed().await;
     client.wait_idle().await;
     Ok(received)
 }
