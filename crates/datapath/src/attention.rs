@@ -72,6 +72,11 @@ impl Attention {
         Found::Active
     }
 
+    /// Whether anything has happened since the last look; so many acknowledgements came until now.
+    pub fn has_missed(&self, acks: u64) -> bool {
+        acks != self.acks
+    }
+
     /// Nothing will happen on it any more.
     pub fn rest(&mut self) {
         self.idle = IDLE_MAX;

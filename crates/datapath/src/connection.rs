@@ -66,6 +66,8 @@ pub struct Totals {
 pub enum EventKind {
     /// It got the algorithm: it was established, or was given it while open.
     Open,
+    /// Something happens on it again, since somebody watches it ([`Link::watch`](crate::Link::watch)).
+    Active,
     /// It ended, or was given another algorithm. Its slot is free already.
     Close(Totals),
 }

@@ -93,6 +93,14 @@ pub trait Link {
     /// has ended.
     fn acks(&self) -> Option<u64>;
 
+    /// Gives up the interval that was begun, and asks for an event ([`EventKind::Active`]), once,
+    /// with the next acknowledgement; `false` when the connection has ended or the datapath has no
+    /// such events. An acknowledgement at this very moment may bring none: look at
+    /// [`acks`](Self::acks) again afterwards.
+    fn watch(&mut self) -> bool {
+        false
+    }
+
     /// Begins an interval; `false` when it has ended.
     fn begin(&mut self, now: Time) -> bool;
 

@@ -7,8 +7,8 @@
  * Who writes what, and when:
  *   identity   the program, once, when the connection opens (the cookie later, once somebody has
  *              asked the kernel for it)
- *   orders     user space, at any time; the program reads `version`, `epoch` and `next` when it
- *              writes the measures, and the knobs when `version` moved. Each algorithm has a place
+ *   orders     user space, at any time; the program reads `version`, `epoch`, `next` and `watch` when
+ *              it writes the measures (and takes `watch` back), and the knobs when `version` moved. Each algorithm has a place
  *              of its own for its knobs, so those of one that is to take over can be set while
  *              another runs
  *   measures   the program, at most twice a round trip and twice a millisecond, and when nothing is left in flight,
@@ -21,7 +21,7 @@
 
 /* Changes with every change of this file: user space adopts pinned maps only of its own layout,
  * and replaces those of another. */
-#define TT_LAYOUT_VERSION 15
+#define TT_LAYOUT_VERSION 16
 
 /* Fixed-point scales: a value is its integer divided by the scale. */
 #define TT_SCALE_Q4 16        /* velocities */
@@ -65,6 +65,7 @@
 /* Events. */
 #define TT_EVENT_OPEN 1
 #define TT_EVENT_CLOSE 2
+#define TT_EVENT_ACTIVE 3 /* something happens on a connection that is watched */
 
 /* Room for the knobs of any algorithm. */
 #define TT_KNOBS_MAX 16
@@ -209,8 +210,9 @@
 	F(u32, version)        /* moved by user space after the knobs were written */                                  \
 	F(u32, epoch)          /* moved by user space to start a new interval of the extremes */                       \
 	F(u32, next)           /* what is to take over: number, TT_HOW_*, TT_CCA_*; an algorithm of 0: nothing is */   \
+	F(u32, watch)          /* 1: send an event with the next measures; the program takes it back */                \
 	TT_ALGORITHMS(TT_KNOBS_OF, A) /* those of all fit four cache lines */                                          \
-	A(u32, orders_rest, 11)                                                                                        \
+	A(u32, orders_rest, 10)                                                                                        \
 	/* --- Measures. */                                                                                            \
 	F(u32, seq)            /* odd while the program writes */                                                      \
 	F(u32, interval_epoch) /* the `epoch` that the current extremes belong to */                                   \

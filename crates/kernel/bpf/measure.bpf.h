@@ -195,6 +195,19 @@ struct tt_standing {
 	u32 inverse_q16;
 };
 
+/* User space does not look at this connection until it hears of it. Seldom: out of the way of the others. */
+static __attribute__((noinline)) int tt_watch_ends(struct tt_slot *slot, u64 now_us)
+{
+	struct tt_event event = { .kind = TT_EVENT_ACTIVE };
+
+	slot->watch = 0;
+	event.slot = slot->index;
+	event.id = slot->id;
+	event.now_us = now_us;
+	tt_event_send(tt_control_get(), &event);
+	return 0;
+}
+
 /* What has been collected, and how the connection stands. */
 TT_INLINE void tt_slot_publish(struct tt_slot *slot, struct tt_flow *flow, const struct tcp_sock *tp,
 			       const struct tt_seen *seen, const struct tt_standing *standing)
@@ -232,6 +245,8 @@ TT_INLINE void tt_slot_publish(struct tt_slot *slot, struct tt_flow *flow, const
 	slot->knobs_version = flow->knobs_version;
 	tt_seq_move(slot);
 
+	if (*(volatile u32 *)&slot->watch)
+		tt_watch_ends(slot, seen->now_us);
 	if (!flow->cookie_known) {
 		slot->cookie = tp->inet_conn.icsk_inet.sk.__sk_common.skc_cookie.counter;
 		flow->cookie_known = slot->cookie != 0;

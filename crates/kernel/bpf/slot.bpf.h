@@ -256,6 +256,7 @@ TT_INLINE void tt_slot_open(struct tt_flow *flow, const struct tcp_sock *tp, str
 	TT_ALGORITHMS(TT_DEFAULT_KNOBS)
 	TT_ALGORITHMS(TT_OWN_KNOBS)
 	slot->copa_knobs[TT_COPA_INITIAL_WINDOW] = initial_window;
+	slot->watch = 0; /* it was meant for the connection that had the slot before */
 	slot->next_done = slot->next;
 	flow->next = slot->next;
 	slot->now_us = tp->tcp_mstamp;

@@ -249,9 +249,12 @@ impl Datapath {
 
     /// All connections that run the algorithm now.
     pub fn flows(&self) -> impl Iterator<Item = Flow> + '_ {
-        // No slot beyond these was ever used.
-        let used = self.control[0].fresh.load(Relaxed).min(self.slots.len() as u64);
-        (0..used as u32).filter_map(|index| Flow::at(&self.slots, index))
+        (0..self.used() as u32).filter_map(|index| Flow::at(&self.slots, index))
+    }
+
+    /// No slot beyond these was ever used.
+    fn used(&self) -> usize {
+        self.control[0].fresh.load(Relaxed).min(self.slots.len() as u64) as usize
     }
 
     /// Connections that run on with former programs, as far as those are of this layout: their
@@ -277,7 +280,11 @@ impl Datapath {
     /// # Errors
     /// The kernel refuses the walk.
     pub fn reap(&self) -> Result<Vec<FlowId>, Error> {
-        let open: Vec<Flow> = self.flows().collect();
+        let used = self.slots.iter().take(self.used());
+        let open: Vec<(u32, FlowId)> = (0..)
+            .zip(used.map(|slot| FlowId(slot.id.load(Relaxed))))
+            .filter(|(_, id)| id.0 != 0)
+            .collect();
         self.walk.reap(&open, &self.slots, &self.control[0])
     }
 

@@ -1,4 +1,4 @@
-//! Connections that open and close.
+//! Connections that open and close, and watched ones that become active.
 
 use std::os::fd::RawFd;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -8,12 +8,13 @@ use trimtab_datapath::{Event, EventKind, FlowId, Totals};
 use trimtab_units::{Bytes, Duration, Time};
 
 use crate::error::Error;
-use crate::layout::{EVENT_CLOSE, EVENT_OPEN, RawEvent};
+use crate::layout::{EVENT_ACTIVE, EVENT_CLOSE, EVENT_OPEN, RawEvent};
 
 /// From what the kernel's side wrote; `None` of a kind that this version does not know.
 fn event(raw: RawEvent) -> Option<Event> {
     let kind = match raw.kind {
         EVENT_OPEN => EventKind::Open,
+        EVENT_ACTIVE => EventKind::Active,
         EVENT_CLOSE => EventKind::Close(Totals {
             sent: Bytes::new(raw.sent_bytes),
             acked: Bytes::new(raw.acked_bytes),

@@ -2,7 +2,7 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
-use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+use std::sync::atomic::Ordering::{Acquire, Relaxed, Release, SeqCst};
 use std::sync::atomic::{AtomicU32, fence};
 
 use trimtab_cc::Phase;
@@ -136,6 +136,14 @@ impl Flow {
     pub fn acks(&self) -> Option<u64> {
         let acks = self.slot().acks.load(Acquire);
         self.is_open().then_some(acks)
+    }
+
+    /// Asks for an event, once, when the kernel publishes the next measurements; `false` when the
+    /// connection has ended. What is published at this very moment may send none, so look at
+    /// [`acks`](Self::acks) again afterwards.
+    pub fn watch(&self) -> bool {
+        self.slot().watch.store(1, SeqCst);
+        self.is_open()
     }
 
     /// What was measured until now; `None` when the connection has ended.

@@ -29,7 +29,8 @@ const NEUTRAL: [Neutral; Algorithm::ALL.len()] = {
 #[derive(Debug)]
 pub struct KernelLink {
     flow: Flow,
-    reporter: Option<Reporter>,
+    /// Boxed, since who is idle has none.
+    reporter: Option<Box<Reporter>>,
 }
 
 impl From<Flow> for KernelLink {
@@ -98,8 +99,13 @@ impl Link for KernelLink {
         self.flow.acks()
     }
 
+    fn watch(&mut self) -> bool {
+        self.reporter = None;
+        self.flow.watch()
+    }
+
     fn begin(&mut self, now: Time) -> bool {
-        self.reporter = Reporter::new(&self.flow, now);
+        self.reporter = Reporter::new(&self.flow, now).map(Box::new);
         self.reporter.is_some()
     }
 

@@ -13,7 +13,6 @@ use libbpf_rs::{Iter, Link, MapCore as _, MapFlags, MapHandle};
 use trimtab_datapath::FlowId;
 
 use crate::error::Error;
-use crate::flow::Flow;
 use crate::layout::{Control, Slot};
 use crate::mapping::Mapping;
 
@@ -38,15 +37,14 @@ impl Walk {
     /// the slot or we do, by who changes its number first.
     pub(crate) fn reap(
         &self,
-        open: &[Flow],
+        open: &[(u32, FlowId)],
         slots: &Mapping<Slot>,
         control: &Control,
     ) -> Result<Vec<FlowId>, Error> {
         let this = control.walk.fetch_add(1, AcqRel).wrapping_add(1);
         self.run().map_err(|e| Error::Kernel { what: WHAT, reason: e.to_string() })?;
         let mut reaped = Vec::new();
-        for flow in open {
-            let (index, FlowId(id)) = (flow.slot_number(), flow.id());
+        for &(index, FlowId(id)) in open {
             let slot = &slots[index as usize];
             // Another walk may have begun since: later than ours.
             let behind = this.wrapping_sub(slot.walk.load(Acquire)) as i32;
@@ -57,7 +55,7 @@ impl Walk {
             self.free
                 .update(&[], &index.to_ne_bytes(), MapFlags::ANY)
                 .map_err(|e| Error::of("give back a slot", &e))?;
-            reaped.push(flow.id());
+            reaped.push(FlowId(id));
         }
         Ok(reaped)
     }

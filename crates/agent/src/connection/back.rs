@@ -3,6 +3,8 @@
 //! This asks nothing of what steers. Whatever was turned or switched is known, so a new kind of steering is guarded
 //! without being named here.
 
+use std::sync::Arc;
+
 use trimtab_cc::migrate::Switch;
 use trimtab_datapath::Algorithm;
 use trimtab_steer::Steer;
@@ -22,7 +24,7 @@ impl<L: Link> Connection<L> {
         let is_steered = self.deviates(safe);
         let identity = *self.link.identity();
         let who = || logging::connection(&identity);
-        match self.guard.on_window(measured, setting.safety, is_steered) {
+        match self.guard.make().on_window(measured, setting.safety, is_steered) {
             Verdict::Go => None,
             Verdict::Back(harm) => {
                 let customizing = self.customizing.as_deref_mut();
@@ -71,7 +73,7 @@ impl<L: Link> Connection<L> {
     fn is_switched(&self, from: Algorithm) -> bool {
         let pending = || self.link.switching().and_then(|switching| switching.pending);
         self.link.algorithm() != from
-            || self.asked.with_knobs(from)
+            || self.asked.get().is_some_and(|asked| asked.with_knobs(from))
             || pending().is_some_and(|next| next != from)
     }
 
@@ -80,7 +82,7 @@ impl<L: Link> Connection<L> {
         self.notice_others();
         if !self.yielded {
             self.go_back(self.home, &Cause::Back, now);
-            self.applied.clear();
+            self.applied = Arc::default();
             self.asked.clear();
         }
     }
@@ -96,9 +98,9 @@ impl<L: Link> Connection<L> {
         };
         let (gone, kept): (Vec<_>, Vec<_>) =
             self.applied.iter().partition(|turned| turned.of_rule && !stays(turned.knob));
-        self.applied = gone;
+        self.applied = Arc::new(gone);
         self.knobs_back(&Cause::Rule, setting.now);
-        self.applied = kept;
+        self.applied = Arc::new(kept);
     }
 
     /// Lets this algorithm take over, and turns all knobs back.
@@ -129,7 +131,8 @@ impl<L: Link> Connection<L> {
     /// Turns all knobs back that we have turned.
     fn knobs_back(&mut self, cause: &Cause, now: Time) {
         let mut applied = std::mem::take(&mut self.applied);
-        for turned in applied.iter_mut().filter(|turned| !is_near(turned.value, turned.before)) {
+        let all = Arc::make_mut(&mut applied);
+        for turned in all.iter_mut().filter(|turned| !is_near(turned.value, turned.before)) {
             let Ok(in_force) = self.link.set(turned.knob, turned.before) else { continue };
             let before = Some(std::mem::replace(&mut turned.value, in_force));
             let change = Change::Knob { knob: turned.knob.to_owned(), before, value: in_force };

@@ -10,6 +10,7 @@ use trimtab_steer::{Insight, Reason, Report};
 use trimtab_units::Time;
 
 use crate::config::Rule;
+use crate::connection::rare::Rare;
 
 /// Decisions that are remembered of each connection.
 const KEPT: usize = 8;
@@ -232,22 +233,33 @@ impl fmt::Display for Cause {
 /// The latest decisions of a connection, oldest first.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Decisions {
-    latest: VecDeque<Decision>,
+    latest: Rare<VecDeque<Decision>>,
     /// How many there ever were.
     pub(crate) count: u64,
 }
 
 impl Decisions {
     pub(crate) fn add(&mut self, decision: Decision) {
-        if self.latest.len() == KEPT {
-            self.latest.pop_front();
+        let latest = self.latest.make();
+        if latest.len() == KEPT {
+            latest.pop_front();
         }
-        self.latest.push_back(decision);
+        latest.push_back(decision);
         self.count += 1;
     }
 
+    /// Forgets all but the latest, and that one, too, where it only says how its rule begins.
+    pub(crate) fn compact(&mut self) {
+        let last = self.latest.get_mut().and_then(VecDeque::pop_back);
+        self.latest.clear();
+        let is_beginning = |last: &Decision| matches!(last.cause, Cause::Start | Cause::Rule);
+        if let Some(last) = last.filter(|last| !is_beginning(last)) {
+            *self.latest.make() = VecDeque::from([last]);
+        }
+    }
+
     pub(crate) fn latest(&self) -> Vec<Decision> {
-        self.latest.iter().cloned().collect()
+        self.latest.get().into_iter().flatten().cloned().collect()
     }
 }
 

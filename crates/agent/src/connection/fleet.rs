@@ -8,6 +8,7 @@ use super::{Connection, NEW_WITHIN, Setting};
 use crate::config::{Customized, Mode};
 use crate::connection::customize::Customizing;
 use crate::connection::decision::Cause;
+use crate::connection::rare::Rare;
 use crate::datapath::Link;
 
 impl<L: Link> Connection<L> {
@@ -20,9 +21,9 @@ impl<L: Link> Connection<L> {
         let before = if is_new { None } else { self.link.totals() };
         self.customizing = Some(Box::new(Customizing::new(key, before.unwrap_or_default())));
         self.responses = if is_new {
-            Responses::from_the_beginning(identity.opened)
+            Responses::from_the_beginning(identity.opened).into()
         } else {
-            Responses::default()
+            Rare::default()
         };
         self.customize(setting);
     }
@@ -36,13 +37,13 @@ impl<L: Link> Connection<L> {
         self.notice_others();
         if let Some(totals) = self.link.totals() {
             // What ran something else than the engine chose says nothing of what it chose.
-            if setting.mode == Mode::Apply && !self.yielded && !self.guard.is_resting() {
+            if setting.mode == Mode::Apply && !self.yielded && !self.is_resting() {
                 customizing.on_totals(totals);
             } else {
                 customizing.leave_out(totals);
             }
         }
-        if self.guard.is_resting() {
+        if self.is_resting() {
             self.customizing = Some(customizing);
             return None;
         }
@@ -84,10 +85,10 @@ impl<L: Link> Connection<L> {
     /// It ends with these sums, or its rule does: hands in what it saw for its aggregate.
     pub(crate) fn end(&mut self, mode: Mode, edge: Option<&Edge>, last: Option<&Totals>) {
         let (Some(mut customizing), Some(edge)) = (self.customizing.take(), edge) else { return };
-        let is_steered = mode == Mode::Apply && !self.yielded && !self.guard.is_resting();
+        let is_steered = mode == Mode::Apply && !self.yielded && !self.is_resting();
         if let Some(last) = last.filter(|_| is_steered) {
             customizing.on_totals(*last);
-            customizing.part.on_responses(self.responses.at_the_end(last.last));
+            customizing.part.on_responses(self.responses.make().at_the_end(last.last));
         }
         customizing.part.hand_in(edge);
     }

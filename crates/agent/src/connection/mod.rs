@@ -5,7 +5,9 @@ pub(crate) mod customize;
 pub(crate) mod decision;
 pub(crate) mod ended;
 mod fleet;
+mod rare;
 pub(crate) mod sizes;
+pub(crate) mod sleep;
 mod standing;
 
 use std::mem::{Discriminant, discriminant};
@@ -29,7 +31,9 @@ use trimtab_units::{Duration, Time};
 use crate::config::{Forest, Mode, Rule, Safety, Select, Steering, Turns};
 use crate::connection::customize::Customizing;
 use crate::connection::decision::{Decisions, seconds};
+use crate::connection::rare::Rare;
 use crate::connection::sizes::Sizes;
+use crate::connection::sleep::Sleep;
 use crate::daemon::logging;
 use crate::datapath::{self, Link};
 
@@ -71,8 +75,10 @@ pub(crate) struct Setting<'a> {
 /// What a look at a connection brought.
 #[derive(Debug, Default)]
 pub(crate) struct Looked {
-    /// When to look again; `None`: it has ended.
+    /// When to look again; `None`: it has ended, or sleeps.
     pub(crate) next: Option<Time>,
+    /// Not before the datapath tells of it.
+    pub(crate) sleeps: bool,
     /// A window that ended, and its score where there is one.
     pub(crate) window: Option<(Measured, Option<f64>)>,
     /// Whether it was active.
@@ -81,9 +87,15 @@ pub(crate) struct Looked {
     pub(crate) note: Option<String>,
 }
 
+impl Looked {
+    fn again(at: Time) -> Self {
+        Self { next: Some(at), ..Self::default() }
+    }
+}
+
 /// A knob that was turned.
-#[derive(Clone, Copy, Debug)]
-struct Turned {
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Turned {
     knob: &'static str,
     /// What it was told, and has.
     value: f64,
@@ -102,14 +114,16 @@ pub(crate) struct Connection<L> {
     /// Place of its rule.
     pub(crate) rule: Option<usize>,
     pub(crate) arm: Arm,
-    pub(crate) hint: Hint,
+    /// When it is due.
+    pub(crate) next: Time,
+    hint: Rare<Hint>,
     pub(crate) decisions: Decisions,
-    pub(crate) last: Option<Measured>,
+    pub(crate) last: Option<Box<Measured>>,
     pub(crate) score: Option<f64>,
     steering: Option<Box<Steerer>>,
-    asked: Asked,
+    asked: Rare<Asked>,
     sizes: Sizes,
-    responses: Responses,
+    responses: Rare<Responses>,
     /// Its part in what an edge reports of its aggregate.
     customizing: Option<Box<Customizing>>,
     /// The connection has ended; it waits for the kernel's close event.
@@ -119,8 +133,8 @@ pub(crate) struct Connection<L> {
     /// Whether the kernel had refused the last switch when it was looked at, and how often it did.
     is_refused: bool,
     refused_switches: u64,
-    window: Window,
-    guard: Guard,
+    window: Rare<Window>,
+    guard: Rare<Guard>,
     /// What it ran before it was steered.
     home: Algorithm,
     /// Whether the agent had it from its beginning, so that nobody has turned its knobs before.
@@ -129,10 +143,11 @@ pub(crate) struct Connection<L> {
     waits: bool,
     /// What steers it, when its steering is carried out.
     kind: Option<Discriminant<Steering>>,
-    /// What we have told it.
-    applied: Vec<Turned>,
+    /// What we have told it; shared with those that were told the same, while they sleep.
+    applied: Arc<Vec<Turned>>,
     yielded: bool,
     attention: Attention,
+    sleep: Sleep,
 }
 
 impl<L: Link> Connection<L> {
@@ -146,28 +161,30 @@ impl<L: Link> Connection<L> {
             cookie,
             rule: place,
             arm,
-            hint: Hint::default(),
+            next: setting.now,
+            hint: Rare::default(),
             decisions: Decisions::default(),
             last: None,
             score: None,
             steering: None,
-            asked: Asked::default(),
+            asked: Rare::default(),
             sizes: Sizes::default(),
-            responses: Responses::default(),
+            responses: Rare::default(),
             customizing: None,
             has_ended: false,
             told_guard: false,
             is_refused: false,
             refused_switches: 0,
-            window: Window::default(),
-            guard: Guard::default(),
+            window: Rare::default(),
+            guard: Rare::default(),
             home,
             is_new,
             waits: false,
             kind: None,
-            applied: Vec::new(),
+            applied: Arc::default(),
             yielded: false,
             attention: Attention::default(),
+            sleep: Sleep::default(),
         };
         connection.kind = connection.kind_by(setting);
         connection.start(DELTA_FIRST, setting);
@@ -182,7 +199,8 @@ impl<L: Link> Connection<L> {
         self.arm = arm;
         self.rule = place;
         self.steering = None;
-        self.guard = Guard::default();
+        self.guard.clear();
+        self.sleep = Sleep::default();
         let kind = self.kind_by(setting);
         if kind.is_none() || kind != self.kind {
             self.put_back(setting.now);
@@ -245,7 +263,7 @@ impl<L: Link> Connection<L> {
             None => Standing::Unmatched,
             Some(_) if self.arm == Arm::Holdback => Standing::Holdback,
             Some(rule) if !self.runs(rule) => Standing::Measured,
-            Some(_) if self.guard.is_resting() => Standing::Resting,
+            Some(_) if self.is_resting() => Standing::Resting,
             Some(_) if mode == Mode::Advise => Standing::Advised,
             Some(rule) => match &rule.steering {
                 Some(Steering::Mortise(_)) => Standing::Steered,
@@ -264,14 +282,30 @@ impl<L: Link> Connection<L> {
         self.attention.is_active()
     }
 
+    /// Whether something has happened on it that nobody has looked at; `None` when it has ended.
+    pub(crate) fn has_missed(&self) -> Option<bool> {
+        self.link.acks().map(|acks| self.attention.has_missed(acks))
+    }
+
+    /// Whether it rests with the fallback.
+    fn is_resting(&self) -> bool {
+        self.guard.get().is_some_and(Guard::is_resting)
+    }
+
     /// Whether the application has said anything.
     pub(crate) fn is_hinted(&self) -> bool {
-        self.hint.model.is_some() || self.hint.factors != Factors::new()
+        self.hint.get().is_some_and(|hint| hint.model.is_some() || hint.factors != Factors::new())
+    }
+
+    /// The factors that the application says.
+    fn hinted(&self) -> Factors {
+        self.hint.get().map_or_else(Factors::new, |hint| hint.factors)
     }
 
     /// What the application says; where it says nothing, what the rule does, and then what the wire shows.
     fn live_factors(&self, rule: Option<&Rule>) -> Factors {
-        let said = rule.map_or(self.hint.factors, |rule| self.hint.factors.or(&rule.factors));
+        let hinted = self.hinted();
+        let said = rule.map_or(hinted, |rule| hinted.or(&rule.factors));
         said.or(&self.sizes.factors())
     }
 
@@ -284,14 +318,16 @@ impl<L: Link> Connection<L> {
 
     /// The model that it is scored by: the application's, or the rule's.
     pub(crate) fn model<'a>(&'a self, rule: Option<&'a Rule>) -> Option<&'a Model> {
-        self.hint.model.as_ref().or_else(|| rule?.model.as_ref())
+        let hinted = self.hint.get().and_then(|hint| hint.model.as_ref());
+        hinted.or_else(|| rule?.model.as_ref())
     }
 
     /// Takes a hint of the application in.
     pub(crate) fn on_hint(&mut self, hint: Hint, setting: &Setting<'_>) {
-        self.hint.factors = hint.factors.or(&self.hint.factors);
+        let known = self.hint.make();
+        known.factors = hint.factors.or(&known.factors);
         if hint.model.is_some() {
-            self.hint.model = hint.model;
+            known.model = hint.model;
             let model = self.model(setting.rule).cloned();
             if let (Some(steering), Some(model)) = (self.steering.as_deref_mut(), model) {
                 steering.on_model(&model);
@@ -368,7 +404,7 @@ impl<L: Link> Connection<L> {
             self.switch(&suited, how, Cause::Before, setting);
         }
         self.steer_by(Box::new(selector));
-        self.responses = Responses::default();
+        self.responses.clear();
     }
 
     /// The model and the fallback are the rule's from now on; the tree is the one that it has when
@@ -460,7 +496,7 @@ impl<L: Link> Connection<L> {
         let Some(to_algorithm) = datapath::algorithm(to.algorithm().name) else { return };
         let applied = setting.mode == Mode::Apply;
         // An error is the connection's end, which the next look sees.
-        if applied && self.asked.switch(&self.link, to, to_algorithm, how).is_err() {
+        if applied && self.asked.make().switch(&self.link, to, to_algorithm, how).is_err() {
             return;
         }
         let change = Change::Algorithm {
@@ -498,8 +534,8 @@ impl<L: Link> Connection<L> {
             // An error is the connection's end, which the next look sees.
             let Ok(in_force) = self.link.set(knob, value) else { return };
             match ours {
-                Some(place) => self.applied[place].value = in_force,
-                None => self.applied.push(Turned {
+                Some(place) => Arc::make_mut(&mut self.applied)[place].value = in_force,
+                None => Arc::make_mut(&mut self.applied).push(Turned {
                     knob,
                     value: in_force,
                     before: untouched,
@@ -518,8 +554,7 @@ impl<L: Link> Connection<L> {
         self.cookie = self.link.cookie();
         if self.link.is_closing() {
             // It sends nothing: what was decided for it would act on nothing.
-            self.attention.rest();
-            return Looked { next: Some(setting.now + IDLE_MAX), ..Looked::default() };
+            return self.rest(setting);
         }
         if self.waits && setting.rule.is_some_and(|rule| self.runs(rule)) {
             self.kind = self.kind_by(setting);
@@ -533,9 +568,15 @@ impl<L: Link> Connection<L> {
                 if idle == IDLE_MAX {
                     self.sizes.pause();
                 }
-                self.responses.on_quiet(setting.now);
+                if let Some(seen) = self.responses.get_mut() {
+                    seen.on_quiet(setting.now);
+                }
                 if responses {
                     self.link.begin(setting.now);
+                } else if idle == IDLE_MAX
+                    && let Some(sleeps) = self.fall_asleep(acks, setting)
+                {
+                    return Looked { note: customized, ..sleeps };
                 }
                 let wait = idle.mul_f64(setting.stretch.min(IDLE_STRETCH_MAX));
                 return Looked {
@@ -545,11 +586,12 @@ impl<L: Link> Connection<L> {
                 };
             }
             Found::Woken => {
-                self.window = Window::default();
+                self.wake(setting);
+                self.window.clear();
                 let next = self.link.begin(setting.now).then(|| setting.now + IDLE_FIRST);
                 return Looked { next, note: customized, ..Looked::default() };
             }
-            Found::Active => {}
+            Found::Active => self.wake(setting),
         }
         let factors = self.live_factors(setting.rule);
         let Some(mut report) = self.link.report(setting.now, factors) else {
@@ -557,27 +599,29 @@ impl<L: Link> Connection<L> {
         };
         self.sizes.on_report(&report);
         if responses {
-            self.responses.complete(&mut report, remaining(&self.hint.factors));
+            let remaining = remaining(&self.hinted());
+            self.responses.make().complete(&mut report, remaining);
         }
         if let Some(customizing) = self.customizing.as_deref_mut() {
-            let times = self.responses.times(&report);
+            let times = self.responses.make().times(&report);
+            let is_resting = self.guard.get().is_some_and(Guard::is_resting);
             // What ran something else than the engine chose says nothing of what it chose.
-            if setting.mode == Mode::Apply && !self.yielded && !self.guard.is_resting() {
+            if setting.mode == Mode::Apply && !self.yielded && !is_resting {
                 customizing.part.on_responses(times);
             }
         }
         let mut looked = Looked { reported: true, ..Looked::default() };
         self.see_refusal();
-        if !self.guard.is_resting() {
+        if !self.is_resting() {
             self.steer(&report, setting);
         }
         looked.note = customized.or_else(|| self.on_guard(setting));
         let samples = self.model(setting.rule).is_some_and(Model::reads_samples);
-        if let Some(measured) = self.window.on_report(&report, samples) {
+        if let Some(measured) = self.window.make().on_report(&report, samples) {
             let harm = self.guard(&measured, setting);
             looked.note = looked.note.or(harm);
             let score = self.scored(&measured, &factors, setting.rule);
-            (self.last, self.score) = (Some(measured.clone()), score.or(self.score));
+            (self.last, self.score) = (Some(Box::new(measured.clone())), score.or(self.score));
             looked.window = Some((measured, score));
         }
         if self.yielded && !was_yielded {

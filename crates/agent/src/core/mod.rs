@@ -6,6 +6,7 @@ pub use tally::Tally;
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap, HashMap};
+use std::hash::{BuildHasher as _, RandomState};
 use std::net::SocketAddr;
 use std::sync::Arc;
 
@@ -19,6 +20,7 @@ use trimtab_units::{Duration, Time};
 
 use crate::config::{Config, Mode, Rule, Steering};
 use crate::connection::ended::Ended;
+use crate::connection::sleep::Told;
 use crate::connection::{Connection, Hint, Standing};
 use crate::core::tally::{NO_RULE, Tallies};
 use crate::daemon::governor::Governor;
@@ -43,7 +45,10 @@ pub struct Core<D: Datapath> {
     due: BinaryHeap<Reverse<(Time, FlowId)>>,
     tallies: Tallies,
     governor: Governor,
-    by_addresses: HashMap<(SocketAddr, SocketAddr, u64), FlowId>,
+    /// By a hash of the addresses, which the connection itself has: a tenth of the memory.
+    by_addresses: HashMap<u64, FlowId>,
+    hasher: RandomState,
+    told: Told,
     notes: Vec<String>,
     /// What connections ran before they were given an algorithm, as far as a rule assigns any.
     pub(crate) former: HashMap<Addresses, String>,
@@ -75,6 +80,8 @@ impl<D: Datapath> Core<D> {
             tallies: Tallies::new(),
             governor: Governor::new(now),
             by_addresses: HashMap::new(),
+            hasher: RandomState::new(),
+            told: Told::default(),
             notes: Vec::new(),
             former: HashMap::new(),
             ended: Ended::default(),
@@ -173,8 +180,39 @@ impl<D: Datapath> Core<D> {
                     self.add(link, now);
                 }
             }
+            EventKind::Active => self.wake(event.id, now),
             EventKind::Close(totals) => self.remove(event.id, Some(&totals)),
         }
+    }
+
+    /// Looks after a connection that sleeps.
+    fn wake(&mut self, id: FlowId, now: Time) {
+        if self.connections.get(&id).is_some_and(|connection| connection.is_asleep()) {
+            self.plan(id, now);
+        }
+    }
+
+    /// The next look at it is then, whatever was planned before.
+    fn plan(&mut self, id: FlowId, at: Time) {
+        if let Some(connection) = self.connections.get_mut(&id) {
+            connection.next = at;
+            self.due.push(Reverse((at, id)));
+        }
+    }
+
+    /// These have ended, and no event tells of it.
+    pub fn gone(&mut self, ids: &[FlowId]) {
+        ids.iter().for_each(|id| self.remove(*id, None));
+    }
+
+    /// Looks for connections that sleep and of which an event was lost: it is cheap, and once in
+    /// some seconds is enough.
+    pub fn sweep(&mut self, now: Time) {
+        let missed = |connection: &Connection<D::Link>| connection.has_missed() != Some(false);
+        let asleep = self.connections.iter().filter(|(_, connection)| connection.is_asleep());
+        let found: Vec<FlowId> =
+            asleep.filter(|(_, connection)| missed(connection)).map(|(id, _)| *id).collect();
+        found.into_iter().for_each(|id| self.plan(id, now));
     }
 
     /// Who a connection is, with its cookie as of the last look at it.
@@ -193,15 +231,15 @@ impl<D: Datapath> Core<D> {
         let connection = Connection::new(link, arm, place, &setting);
         tally(&mut self.tallies, &self.config, place, arm).opened += 1;
         self.connections.insert(identity.id, Box::new(connection));
-        self.by_addresses.insert(addresses(&identity), identity.id);
-        self.due.push(Reverse((now, identity.id)));
+        self.by_addresses.insert(self.hasher.hash_one(addresses(&identity)), identity.id);
+        self.plan(identity.id, now);
         self.comes_from(&identity, place, now);
     }
 
     fn remove(&mut self, id: FlowId, last: Option<&Totals>) {
         let Some(mut connection) = self.connections.remove(&id) else { return };
         connection.end(self.config.mode, self.edge.as_deref(), last);
-        let addresses = addresses(connection.link.identity());
+        let addresses = self.hasher.hash_one(addresses(connection.link.identity()));
         // A new connection may have them already.
         if self.by_addresses.get(&addresses) == Some(&id) {
             self.by_addresses.remove(&addresses);
@@ -218,13 +256,15 @@ impl<D: Datapath> Core<D> {
                 return Some(at);
             }
             self.due.pop();
-            self.look(id, now);
+            // A connection that has ended, or was planned anew, is still in the heap.
+            if self.connections.get(&id).is_some_and(|connection| connection.next == at) {
+                self.look(id, now);
+            }
         }
         None
     }
 
     fn look(&mut self, id: FlowId, now: Time) {
-        // A connection that has ended is still in the heap.
         let Some(connection) = self.connections.get_mut(&id) else { return };
         let at = Now { config: &self.config, edge: self.edge.as_deref(), now };
         let setting = at.setting(connection.rule, self.governor.stretch());
@@ -270,8 +310,9 @@ impl<D: Datapath> Core<D> {
         self.looks += u64::from(looked.reported);
         self.notes.extend(looked.note);
         match looked.next {
-            Some(next) => self.due.push(Reverse((next, id))),
-            None if connection.awaits_end() => self.due.push(Reverse((now + END_WITHIN, id))),
+            Some(next) => self.plan(id, next),
+            None if looked.sleeps => connection.share(&mut self.told),
+            None if connection.awaits_end() => self.plan(id, now + END_WITHIN),
             None => self.remove(id, None),
         }
     }
@@ -295,6 +336,7 @@ impl<D: Datapath> Core<D> {
         let at = Now { config: &self.config, edge: self.edge.as_deref(), now };
         // Models have no equality; what they print is all there is to them.
         let print = |rule: Option<&Rule>| format!("{rule:?}");
+        let mut woken = Vec::new();
         for connection in self.connections.values_mut() {
             let identity = connection.link.identity();
             let place = self.places.rule_of(&Who::from(identity), &self.config.rules, now);
@@ -309,9 +351,14 @@ impl<D: Datapath> Core<D> {
             } else {
                 let mut setting = at.setting(place, self.governor.stretch());
                 self.ended.complete(&mut setting, identity.remote.ip());
+                // Its new rule may look at it while it is idle, too.
+                if connection.is_asleep() {
+                    woken.push(identity.id);
+                }
                 connection.follow(arm, place, &setting);
             }
         }
+        woken.into_iter().for_each(|id| self.plan(id, now));
         self.tell_ahead(now);
     }
 
@@ -343,7 +390,10 @@ impl<D: Datapath> Core<D> {
     ) -> Option<FlowId> {
         let canonical =
             |address: SocketAddr| SocketAddr::new(address.ip().to_canonical(), address.port());
-        self.by_addresses.get(&(canonical(local), canonical(remote), netns)).copied()
+        let wanted = (canonical(local), canonical(remote), netns);
+        let id = *self.by_addresses.get(&self.hasher.hash_one(wanted))?;
+        let found = self.connections.get(&id)?;
+        (addresses(found.link.identity()) == wanted).then_some(id)
     }
 
     /// Takes in what an application says of its connection: its model, unless that stays, and factors; `false` when the

@@ -19,6 +19,7 @@ mod guard;
 mod learnt;
 #[path = "../../tests/agent/model.rs"]
 mod model;
+mod sleep;
 mod trees;
 
 /// A connection of the tests: a link of 12 Mbit/s and 20 ms on which Copa keeps its queue, and CUBIC one of 80 ms.
@@ -36,6 +37,10 @@ struct Pipe {
     /// This side has closed it, and all was acknowledged.
     closing: bool,
     cookie: Option<u64>,
+    /// The next acknowledgement brings an event.
+    watched: bool,
+    /// Looks at it.
+    looks: u64,
     /// To what, whether with knobs, and how.
     switches: Vec<(Algorithm, bool, Switch)>,
     /// Of Muses' states, in which segment all of them lie.
@@ -120,6 +125,8 @@ impl Fake {
             open: true,
             closing: false,
             cookie: None,
+            watched: false,
+            looks: 0,
             switches: Vec::new(),
             segment: 0,
             totals: Totals::default(),
@@ -128,6 +135,25 @@ impl Fake {
         let pipe = Rc::new(RefCell::new(pipe));
         self.pipes.borrow_mut().push(Rc::clone(&pipe));
         (pipe, Event { id: identity.id, slot, at: Time::ZERO, kind: EventKind::Open })
+    }
+}
+
+impl Fake {
+    /// The events of those that are watched and on which something has happened.
+    fn woken(&self, at: Time) -> Vec<Event> {
+        let event = |slot: usize, pipe: &mut Pipe| Event {
+            id: pipe.identity.id,
+            slot: slot as u32,
+            at,
+            kind: EventKind::Active,
+        };
+        let pipes = self.pipes.borrow();
+        let all = pipes.iter().enumerate();
+        let told = all.filter_map(|(slot, pipe)| {
+            let mut pipe = pipe.borrow_mut();
+            std::mem::take(&mut pipe.watched).then(|| event(slot, &mut pipe))
+        });
+        told.collect()
     }
 }
 
@@ -208,8 +234,16 @@ impl Link for FakeLink {
     }
 
     fn acks(&self) -> Option<u64> {
-        let pipe = self.pipe.borrow();
+        let mut pipe = self.pipe.borrow_mut();
+        pipe.looks += 1;
         pipe.open.then_some(pipe.acks)
+    }
+
+    fn watch(&mut self) -> bool {
+        self.began = None;
+        let mut pipe = self.pipe.borrow_mut();
+        pipe.watched = true;
+        pipe.open
     }
 
     fn begin(&mut self, now: Time) -> bool {
@@ -334,6 +368,9 @@ fn pass(core: &mut Core<Fake>, fake: &Fake, from: Time, seconds: f64) -> Time {
     while now < end {
         for pipe in fake.pipes.borrow().iter() {
             pipe.borrow_mut().carry(Duration::from_millis(5), now);
+        }
+        for event in fake.woken(now) {
+            core.on_event(&event, now);
         }
         core.run(now);
         now += Duration::from_millis(5);

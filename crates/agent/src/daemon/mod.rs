@@ -240,6 +240,8 @@ struct Agent {
     reaped: u64,
     chores_at: Time,
     reaped_at: Time,
+    /// Open connections when slots were last looked through.
+    open: usize,
     cpu: Duration,
 }
 
@@ -258,6 +260,7 @@ impl Agent {
         let programs = Programs::of(&datapath);
         let assignment = Assignment::new(&config, now);
         let core = Core::with_edge(datapath, config, edge.clone(), now);
+        let open = core.len();
         tell_of(core.config());
         info!("{name} {there}; {} taken over", count(core.adopted(), "connection"));
         let frame = Frame {
@@ -290,6 +293,7 @@ impl Agent {
             reaped: 0,
             chores_at: now,
             reaped_at: now,
+            open,
             cpu: cpu_time(),
         };
         agent.set_default()?;
@@ -420,6 +424,8 @@ impl Agent {
         let mut core = self.shared.core();
         let reaped = if now.since(self.reaped_at) >= REAP {
             self.reaped_at = now;
+            core.sweep(now);
+            self.open = core.len();
             core.datapath().reap()
         } else {
             Ok(Vec::new())
@@ -429,8 +435,11 @@ impl Agent {
         if stats.lost_events != self.lost_events {
             self.lost_events = stats.lost_events;
             core.find_all(now);
+            core.sweep(now);
         }
-        let open = core.len();
+        if let Ok(gone) = &reaped {
+            core.gone(gone);
+        }
         let of_rules = core.config().troubles();
         let missing = core.missing(now);
         let ahead = core.ahead().trouble().map(str::to_owned);
@@ -490,7 +499,7 @@ impl Agent {
             .chain(self.refused.clone())
             .collect();
         drop(frame);
-        self.manager.alive(&count(open, "connection"));
+        self.manager.alive(&count(self.open, "connection"));
     }
 
     /// Reads the configuration again, and keeps the one in force when it is wrong.

@@ -311,7 +311,7 @@ impl<D: Datapath> Core<D> {
     fn flow(&self, connection: &Connection<D::Link>, now: Time) -> FlowView {
         let identity = connection.link.identity();
         let rule = self.rule(connection.rule);
-        let last = connection.last.as_ref();
+        let last = connection.last.as_deref();
         let switching = connection.link.switching();
         let took = switching.filter(|s| s.switches > 0).map(|s| s.took.as_secs_f64() * 1e6);
         FlowView {

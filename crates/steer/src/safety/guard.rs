@@ -46,7 +46,7 @@ impl Default for Safety {
 }
 
 /// Watches one connection.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Guard {
     /// What it suffers now.
     suffers: Stretch,
@@ -83,7 +83,7 @@ pub enum Verdict {
 }
 
 /// Windows in a row.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
 struct Stretch {
     length: Duration,
     sent: f64,
@@ -129,13 +129,13 @@ impl Level {
 }
 
 /// What the path does by itself.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 struct Own {
     level: Level,
     at: Time,
 }
 
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 struct Rest {
     until: Time,
     /// What it rests from.
