@@ -89,7 +89,7 @@ TT_INLINE void tt_bbr_goes_on(struct sock *sk, struct tt_flow *flow, const struc
 	tt_bbr_take_knobs(bbr, slot);
 	tt_bbr_begin_with(bbr, tp, handed->window);
 	if (handed->how == TT_HOW_FULL) {
-		tt_hand_over_read(&over, flow, tp, handed->window);
+		tt_hand_over_read(&over, flow, tp, handed);
 		over.delivered = tp->delivered;
 		tt_bbr_take_over(bbr, &over);
 	} else {
@@ -155,20 +155,17 @@ TT_INLINE void tt_bbr_pending_add(struct tt_pending *pending, const struct rate_
 }
 
 /*
- * Whether the algorithm is to run now: a round begins, something was lost, nothing is left in
+ * Whether a version of BBR is to run now: a round begins, something was lost, nothing is left in
  * flight, more arrived at once than the path carries in that time, or it is time.
  */
-TT_INLINE bool tt_bbr_is_due(const struct tt_flow *flow, const struct tcp_sock *tp, const struct rate_sample *rs,
-			     const struct tt_seen *seen)
+TT_INLINE bool tt_bbr_is_due(const struct tt_pending *pending, const struct tcp_sock *tp, const struct rate_sample *rs,
+			     const struct tt_seen *seen, u32 round_end, u32 mss_bytes, u64 bw)
 {
-	const struct tt_pending *pending = &flow->pending;
-	const struct tt_bbr *bbr = &flow->bbr;
-
-	if (tt_pending_is_due(pending, seen) || tt_is_at_or_after(rs->prior_delivered, bbr->round_end))
+	if (tt_pending_is_due(pending, seen) || tt_is_at_or_after(rs->prior_delivered, round_end))
 		return true;
 	/* Bytes below 2^46, a rate below 2^37 over less than 2^26 us: a step is half a round trip at most. */
-	if ((u64)pending->acked_packets * bbr->mss_bytes * 1000000 >
-	    bbr->max_bw.bytes_per_s[0] * tt_min(tt_less(seen->now_us, pending->burst_from_us), 1 << 26))
+	if ((u64)pending->acked_packets * mss_bytes * 1000000 >
+	    bw * tt_min(tt_less(seen->now_us, pending->burst_from_us), 1 << 26))
 		return true;
 	return tt_ca_state(tp) >= TCP_CA_Recovery;
 }
@@ -231,7 +228,7 @@ TT_INLINE void tt_bbr_on_ack_event(struct sock *sk, struct tt_flow *flow,
 	tt_see(&seen, tp, rs);
 	tt_batch_add(flow, &seen);
 	tt_bbr_pending_add(&flow->pending, rs, &seen);
-	if (!tt_bbr_is_due(flow, tp, rs, &seen))
+	if (!tt_bbr_is_due(&flow->pending, tp, rs, &seen, bbr->round_end, bbr->mss_bytes, bbr->max_bw.best[0]))
 		return;
 
 	tt_bbr_see(&ack, flow, tp, rs, &seen);
@@ -246,7 +243,7 @@ TT_INLINE void tt_bbr_on_ack_event(struct sock *sk, struct tt_flow *flow,
 	if (bbr->drawn)
 		tt_bbr_redraw(bbr);
 	if (starts && bbr->full_pipe) /* `bbr_check_drain` */
-		tp->snd_ssthresh = tt_bbr_inflight_target(bbr, bbr->max_bw.bytes_per_s[0], TT_GAIN_UNIT);
+		tp->snd_ssthresh = tt_bbr_inflight_target(bbr, bbr->max_bw.best[0], TT_GAIN_UNIT);
 	tp->snd_cwnd = tt_min(bbr->window, tp->snd_cwnd_clamp);
 	tt_bbr_apply_pacing(sk, bbr);
 	if (!slot)

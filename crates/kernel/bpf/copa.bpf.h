@@ -76,7 +76,7 @@ TT_INLINE void tt_copa_goes_on(struct sock *sk, struct tt_flow *flow, const stru
 	tt_pace(sk, flow);
 	tt_copa_clear(copa);
 	tt_copa_take_knobs(copa, slot);
-	tt_hand_over_read(&over, flow, tp, handed->window);
+	tt_hand_over_read(&over, flow, tp, handed);
 	tt_copa_begin(flow, tp, over.window_bytes);
 	if (handed->how == TT_HOW_FULL)
 		tt_copa_take_over(copa, &over);

@@ -32,7 +32,7 @@ TT_INLINE void tt_cubic_goes_on(struct sock *sk, struct tt_flow *flow, const str
 	tt_cubic_take_knobs(flow, slot);
 	tp->snd_cwnd = window;
 	if (handed->how == TT_HOW_FULL) {
-		tt_hand_over_read(&over, flow, tp, window);
+		tt_hand_over_read(&over, flow, tp, handed);
 		tt_cubic_take_over(&flow->cubic, window, &over);
 		tp->snd_ssthresh = window;
 		return;

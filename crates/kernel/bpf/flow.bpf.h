@@ -13,6 +13,7 @@
 const volatile struct tt_settings tt_settings = { .slot_count = 1 };
 
 #define TT_CLOCK_US tt_settings.clock_us
+#include "core/bbr3_sent.h"
 #include "core/switch.h"
 
 /* What was acknowledged since the algorithm last ran. */
@@ -22,7 +23,7 @@ struct tt_pending {
 	u32 rtt_min_us; /* 0 without a sample */
 	u32 rtt_max_us;
 	bool eager; /* the algorithm wants every acknowledgement */
-	/* BBR's alone. */
+	/* BBR's and BBRv3's alone. */
 	bool app_limited;   /* the rate */
 	bool maybe_delayed; /* the least round-trip time, by the receiver */
 	u8 rest;
@@ -52,21 +53,26 @@ struct tt_flow {
 	u64 last_ack_us;
 	u32 slot;
 	u32 knobs_version;
-	u32 lost_packets; /* the socket's count when it was last published */
+	u32 lost_packets; /* the socket's count when it was last published, as the next */
+	u32 delivered_at;
 	u32 min_rtt_us;
 	u32 initial_window; /* in packets, of a connection over this route */
 	u32 next; /* the last order for another algorithm that was seen to; of a slot's `next` */
 	bool cookie_known;
 	bool is_switching; /* from one algorithm of ours to another, at this moment */
-	bool paces; /* TCP paces because Copa, BBR or Muses told it to, and nobody else */
+	bool paces; /* TCP paces because an algorithm told it to, and nobody else */
 	bool is_towards; /* it began with the knobs of its destination */
 	struct tt_knobs first; /* of the algorithm that it began with */
-	struct tt_pending pending; /* Copa's and BBR's */
+	struct tt_pending pending; /* Copa's, BBR's and BBRv3's */
 	struct tt_batch batch;
 	struct tt_path path;
 	union {
 		struct tt_copa copa;
 		struct tt_bbr bbr;
+		struct {
+			struct tt_bbr3 bbr3;
+			struct tt_sent sent;
+		};
 		struct tt_vivace vivace;
 		struct tt_muses muses;
 		struct {
@@ -102,7 +108,7 @@ struct tt_tag {
 	u32 slot;
 	u32 how;
 	u32 window; /* packets to go on with */
-	u32 rest;
+	u32 from; /* TT_CCA_*: what ran */
 };
 
 struct {

@@ -47,6 +47,7 @@ TT_INLINE void tt_pace(struct sock *sk, struct tt_flow *flow)
 			if (!flow || !slot)                                                        \
 				return 0; /* never: the place is one that was taken */             \
 			tp->inet_conn.icsk_ca_priv[0] = handed.place;                              \
+			handed.from = slot->cca;                                                   \
 			tt_slot_hand_over(slot, flow, TT_CCA_##upper);                             \
 			tt_##lower##_goes_on(sk, flow, slot, &handed);                             \
 			return 0;                                                                  \

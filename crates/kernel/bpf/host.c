@@ -20,6 +20,7 @@ static const struct tt_node *tt_node_get(u32 index)
 	return tt_host_nodes && index < TT_NODES_MAX ? &tt_host_nodes[index] : 0;
 }
 
+#include "core/bbr3_sent.h"
 #include "core/switch.h"
 
 static void tt_host_copy(u32 *to, const u32 *from, u32 count)
@@ -225,8 +226,8 @@ void tt_host_bbr_draw(struct tt_bbr *b, u32 draw)
 }
 
 /*
- * The recent bandwidth, if not 0, and whether an empty queue was seen are the last two fields; they are used instead
- * of the path's. BBR was set up with the knobs.
+ * The recent bandwidth, if not 0, whether an empty queue was seen, and whether the last algorithm was one of BBR's
+ * family are the last three fields; they are used instead of the path's. BBR was set up with the knobs.
  */
 void tt_host_bbr_take_over(struct tt_bbr *b, const struct tt_path *path, const u64 *fields)
 {
@@ -235,7 +236,120 @@ void tt_host_bbr_take_over(struct tt_bbr *b, const struct tt_path *path, const u
 	over.saw_empty_queue = fields[6];
 	if (fields[5])
 		over.recent_bytes_per_s = fields[5];
+	over.modelled = fields[7];
 	tt_bbr_take_over(b, &over);
+}
+
+/* --- BBRv3. */
+
+TT_HOST_SIZE(bbr3, struct tt_bbr3)
+
+void tt_host_bbr3_knobs(struct tt_bbr3 *b, const u32 *knobs)
+{
+	tt_host_copy(b->tuning.knobs, knobs, TT_BBR3_KNOBS_COUNT);
+	tt_bbr3_on_knobs(b);
+}
+
+/* Goes on from this window in bytes; a round-trip time of 0 is none. */
+void tt_host_bbr3_init(struct tt_bbr3 *b, const u32 *knobs, u32 mss_bytes, u32 initial_packets, u64 window,
+		       u32 srtt_us)
+{
+	tt_host_bbr3_knobs(b, knobs);
+	b->mss_bytes = mss_bytes;
+	b->initial_packets = initial_packets;
+	b->window_bytes = window;
+	tt_bbr3_init(b, srtt_us);
+}
+
+void tt_host_bbr3_ack(struct tt_bbr3 *b, const u64 *fields)
+{
+	struct tt_bbr3_ack ack = {
+		.now_us = fields[0],
+		.newest_sent_us = fields[1],
+		.srtt_us = fields[2],
+		.rtt_us = fields[3],
+		.acked = fields[4],
+		.delivered = fields[5],
+		.prior_delivered = fields[6],
+		.inflight = fields[7],
+		.rate_packets = fields[8],
+		.rate_us = fields[9],
+		.tx_in_flight = fields[10],
+		.lost = fields[11],
+		.app_limited = fields[12],
+		.cwnd_limited = fields[13],
+		.in_recovery = fields[14],
+		.acked_before = fields[15],
+	};
+
+	tt_bbr3_on_ack(b, &ack);
+}
+
+void tt_host_bbr3_lost(struct tt_bbr3 *b, const u64 *fields)
+{
+	struct tt_bbr3_lost lost = {
+		.now_us = fields[0],
+		.packets = fields[1],
+		.tx_in_flight = fields[2],
+		.lost = fields[3],
+		.prior_delivered = fields[4],
+		.app_limited = fields[5],
+		.new_range = fields[6],
+	};
+
+	tt_bbr3_on_lost(b, &lost);
+}
+
+u64 tt_host_bbr3_pacing(const struct tt_bbr3 *b) { return b->pacing_bytes_per_s; }
+
+u32 tt_host_bbr3_mode(const struct tt_bbr3 *b) { return b->mode; }
+
+/* Whether there is a bound on what is in flight, from losses in a probe. */
+bool tt_host_bbr3_is_bounded(const struct tt_bbr3 *b) { return b->inflight_longterm != TT_BBR3_NONE; }
+
+bool tt_host_bbr3_drawn(const struct tt_bbr3 *b) { return b->drawn; }
+
+/* The next one: a round more or not, and the share of half a wait more. */
+void tt_host_bbr3_draw(struct tt_bbr3 *b, bool round, u32 share_q32)
+{
+	b->drawn = false;
+	b->draw_round = round;
+	b->draw = share_q32;
+}
+
+/*
+ * As BBR's. The bandwidth, if not 0, the share that was lost, whether an empty queue was seen and
+ * whether the last algorithm was one of BBR's family are used instead of the path's.
+ */
+void tt_host_bbr3_take_over(struct tt_bbr3 *b, const struct tt_path *path, const u64 *fields)
+{
+	struct tt_hand_over over = tt_host_over(path, fields);
+
+	if (fields[5])
+		over.bandwidth_bytes_per_s = fields[5];
+	over.loss_q16 = fields[6];
+	over.saw_empty_queue = fields[7];
+	over.modelled = fields[8];
+	b->delivered = over.delivered;
+	tt_bbr3_take_over(b, &over);
+}
+
+TT_HOST_SIZE(sent, struct tt_sent)
+
+void tt_host_sent_note(struct tt_sent *s, u64 now_us, u32 srtt_us, u32 delivered, u32 inflight, u32 lost)
+{
+	struct tt_sent_moment before = { .delivered = delivered, .inflight = inflight, .lost = lost };
+
+	tt_sent_note(s, now_us, srtt_us, &before);
+}
+
+/* In flight, and lost before it, in one number: the first in its upper half. */
+u64 tt_host_sent_find(const struct tt_sent *s, u32 prior_delivered)
+{
+	struct tt_sent_moment found = {};
+
+	tt_sent_find(s, prior_delivered, &found);
+	return (u64)found.inflight << 32 | found.lost;
 }
 
 /* --- PCC Vivace. */

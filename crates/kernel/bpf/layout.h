@@ -21,7 +21,7 @@
 
 /* Changes with every change of this file: user space adopts pinned maps only of its own layout,
  * and replaces those of another. */
-#define TT_LAYOUT_VERSION 16
+#define TT_LAYOUT_VERSION 17
 
 /* Fixed-point scales: a value is its integer divided by the scale. */
 #define TT_SCALE_Q4 16        /* velocities */
@@ -38,8 +38,9 @@
 	L(2, CUBIC, cubic, ##__VA_ARGS__)                                                                              \
 	L(3, BBR, bbr, ##__VA_ARGS__)                                                                                  \
 	L(5, VIVACE, vivace, ##__VA_ARGS__)                                                                            \
-	L(4, MUSES, muses, ##__VA_ARGS__)
-#define TT_CCAS 5
+	L(4, MUSES, muses, ##__VA_ARGS__)                                                                              \
+	L(6, BBR3, bbr3, ##__VA_ARGS__)
+#define TT_CCAS 6
 
 /* Phases, in the order of trimtab_cc::Phase. */
 #define TT_PHASE_SLOW_START 0
@@ -119,6 +120,23 @@
 	K(BBR, 8, EXTRA_ACKED_GAIN, extra_acked_gain, TT_SCALE_Q16, PLAIN)                                             \
 	K(BBR, 9, PACING_MARGIN, pacing_margin, TT_SCALE_Q16, PLAIN)
 #define TT_BBR_KNOBS_COUNT 10
+#define TT_BBR3_KNOBS(K)                                                                                               \
+	K(BBR3, 0, STARTUP_GAIN, startup_gain, TT_SCALE_Q16, PLAIN)                                                    \
+	K(BBR3, 1, DRAIN_GAIN, drain_gain, TT_SCALE_Q16, PLAIN)                                                        \
+	K(BBR3, 2, CWND_GAIN, cwnd_gain, TT_SCALE_Q16, PLAIN)                                                          \
+	K(BBR3, 3, PROBE_UP_GAIN, probe_up_gain, TT_SCALE_Q16, PLAIN)                                                  \
+	K(BBR3, 4, PROBE_UP_CWND_GAIN, probe_up_cwnd_gain, TT_SCALE_Q16, PLAIN)                                        \
+	K(BBR3, 5, PROBE_DOWN_GAIN, probe_down_gain, TT_SCALE_Q16, PLAIN)                                              \
+	K(BBR3, 6, PROBE_WAIT, probe_wait, 1000000, PLAIN)                                                             \
+	K(BBR3, 7, LOSS_THRESH, loss_thresh, TT_SCALE_Q16, PLAIN)                                                      \
+	K(BBR3, 8, BETA, beta, TT_SCALE_Q16, PLAIN)                                                                    \
+	K(BBR3, 9, HEADROOM, headroom, TT_SCALE_Q16, PLAIN)                                                            \
+	K(BBR3, 10, PROBE_RTT_INTERVAL, probe_rtt_interval, 1000000, PLAIN)                                            \
+	K(BBR3, 11, PROBE_RTT_DURATION, probe_rtt_duration, 1000, PLAIN)                                               \
+	K(BBR3, 12, PROBE_RTT_CWND_GAIN, probe_rtt_cwnd_gain, TT_SCALE_Q16, PLAIN)                                     \
+	K(BBR3, 13, QUANTUM_BUDGET, quantum_budget, TT_SCALE_Q16, PLAIN)                                               \
+	K(BBR3, 14, PACING_MARGIN, pacing_margin, TT_SCALE_Q16, PLAIN)
+#define TT_BBR3_KNOBS_COUNT 15
 #define TT_VIVACE_KNOBS(K)                                                                                             \
 	K(VIVACE, 0, ALPHA, alpha, TT_SCALE_Q16, PLAIN)                                                                \
 	K(VIVACE, 1, BETA, beta, TT_SCALE_Q10, PLAIN)                                                                  \
@@ -211,8 +229,8 @@
 	F(u32, epoch)          /* moved by user space to start a new interval of the extremes */                       \
 	F(u32, next)           /* what is to take over: number, TT_HOW_*, TT_CCA_*; an algorithm of 0: nothing is */   \
 	F(u32, watch)          /* 1: send an event with the next measures; the program takes it back */                \
-	TT_ALGORITHMS(TT_KNOBS_OF, A) /* those of all fit four cache lines */                                          \
-	A(u32, orders_rest, 10)                                                                                        \
+	TT_ALGORITHMS(TT_KNOBS_OF, A) /* those of all fit five cache lines */                                          \
+	A(u32, orders_rest, 11)                                                                                        \
 	/* --- Measures. */                                                                                            \
 	F(u32, seq)            /* odd while the program writes */                                                      \
 	F(u32, interval_epoch) /* the `epoch` that the current extremes belong to */                                   \
@@ -250,7 +268,7 @@
 	F(u32, unsent_bytes)   /* handed to the socket and never sent; modulo 2^32, as no send buffer is that long */      \
 	A(u32, cells, TT_CELLS) /* how often Muses' states lay in each segment of each component, modulo 2^32 */       \
 	A(u32, measures_rest, 5)
-#define TT_SLOT_SIZE 704
+#define TT_SLOT_SIZE 768
 
 /*
  * What all connections share: one entry, in memory that user space maps, too. The fields up to
@@ -269,7 +287,7 @@
 	F(u32, walk)           /* walks over sockets that were begun: by user space, which looks for slots without one */ \
 	F(u32, towards_by)     /* TT_BY_*: what knobs by destination are distinguished by; by user space */               \
 	F(u64, programs)       /* which programs, with which options: a hash; by user space; 0 until all is in place */
-#define TT_CONTROL_SIZE 384
+#define TT_CONTROL_SIZE 448
 
 /*
  * Knobs of connections to come by where they go, which user space writes: a trie, of whose entries
@@ -318,10 +336,10 @@
  */
 #define TT_CA_NAME_SIZE 16
 #define TT_SETTINGS_NAMES_AT 4
-#define TT_SETTINGS_LEAST_AT 84
-#define TT_SETTINGS_MOST_AT 404
-#define TT_SETTINGS_CLOCK_AT 728
-#define TT_SETTINGS_SIZE 736
+#define TT_SETTINGS_LEAST_AT 100
+#define TT_SETTINGS_MOST_AT 484
+#define TT_SETTINGS_CLOCK_AT 872
+#define TT_SETTINGS_SIZE 880
 
 #ifndef TT_RUST
 #include "types.h"

@@ -4,7 +4,7 @@
  *
  * Who decides what, and how often: the window and the pacing rate are worked out here by the pure
  * functions of core/, CUBIC's with every acknowledgement, Copa's four times a round trip and with
- * every one in slow start, BBR's twice to eight times, and with every one where something may
+ * every one in slow start, BBR's and BBRv3's twice to eight times, and with every one where something may
  * change. User space turns knobs and reads measurements through a shared slot (layout.h), about
  * once per round trip, and without a system call; nothing here ever waits for it. When user space
  * is gone, the last knobs stay.
@@ -15,6 +15,7 @@
  * second opens one with the window and the threshold that the socket has.
  */
 #include "bbr.bpf.h"
+#include "bbr3.bpf.h"
 #include "copa.bpf.h"
 #include "cubic.bpf.h"
 #include "vivace.bpf.h"

@@ -215,12 +215,14 @@ TT_INLINE void tt_slot_publish(struct tt_slot *slot, struct tt_flow *flow, const
 	struct tt_batch *batch = &flow->batch;
 	u64 mss_bytes = tp->mss_cache;
 	u32 srtt_us = tp->srtt_us >> 3;
-	u32 lost_packets = tp->lost;
+	u32 lost_packets = tp->lost, delivered = tp->delivered;
 
 	if (batch->rtt_count && (!flow->min_rtt_us || batch->rtt_min_us < flow->min_rtt_us))
 		flow->min_rtt_us = batch->rtt_min_us;
 	tt_path_on_sample(&flow->path, seen->now_us, srtt_us, batch->rtt_min_us,
 			  batch->rate_us ? batch->rate_packets * mss_bytes * 1000000 / batch->rate_us : 0, false);
+	tt_path_tally(&flow->path, seen->now_us, srtt_us, lost_packets - flow->lost_packets,
+		      delivered - flow->delivered_at);
 	tt_seq_move(slot);
 	tt_slot_extremes(slot, batch);
 	slot->now_us = seen->now_us;
@@ -254,6 +256,7 @@ TT_INLINE void tt_slot_publish(struct tt_slot *slot, struct tt_flow *flow, const
 	__builtin_memset(batch, 0, sizeof(*batch));
 	batch->due_us = seen->now_us + tt_max(srtt_us >> TT_PUBLISH_SHARE_SHIFT, TT_PUBLISH_MIN_US);
 	flow->lost_packets = lost_packets;
+	flow->delivered_at = delivered;
 }
 
 #endif

@@ -160,6 +160,7 @@ TT_INLINE bool tt_is_adopted(const struct tcp_sock *tp) { return tp->bytes_acked
 TT_INLINE void tt_flow_begin(struct tt_flow *flow, const struct tcp_sock *tp)
 {
 	flow->lost_packets = tp->lost;
+	flow->delivered_at = tp->delivered;
 	flow->last_ack_us = tp->tcp_mstamp;
 	/* The route may have an `initcwnd` of its own. A lost SYN leaves one packet (`tcp_init_transfer`). */
 	flow->initial_window = !tt_is_adopted(tp) && tp->snd_cwnd > 1 ? tp->snd_cwnd : TCP_INIT_CWND;

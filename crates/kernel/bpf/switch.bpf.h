@@ -165,10 +165,11 @@ TT_INLINE struct tt_tag tt_handed_over(struct sock *sk)
 
 /* What is handed over. */
 TT_INLINE void tt_hand_over_read(struct tt_hand_over *over, const struct tt_flow *flow, const struct tcp_sock *tp,
-				 u32 window)
+				 const struct tt_tag *handed)
 {
 	over->now_us = tp->tcp_mstamp;
-	over->window_bytes = (u64)window * tp->mss_cache;
+	over->window_bytes = (u64)handed->window * tp->mss_cache;
+	over->modelled = handed->from == TT_CCA_BBR || handed->from == TT_CCA_BBR3;
 	over->srtt_us = tp->srtt_us >> 3;
 	over->delivered = flow->delivered_packets;
 	over->inflight = tt_packets_inflight(tp);

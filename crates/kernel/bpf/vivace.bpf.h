@@ -55,7 +55,7 @@ TT_INLINE void tt_vivace_goes_on(struct sock *sk, struct tt_flow *flow, const st
 	tt_vivace_clear(vivace);
 	tt_vivace_take_knobs(vivace, slot);
 	tt_vivace_begin_with(flow, tp, handed->window);
-	tt_hand_over_read(&over, flow, tp, handed->window);
+	tt_hand_over_read(&over, flow, tp, handed);
 	if (handed->how == TT_HOW_FULL)
 		tt_vivace_take_over(vivace, &over);
 	else if (handed->how == TT_HOW_PART)

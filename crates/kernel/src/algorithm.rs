@@ -3,7 +3,7 @@
 use std::sync::atomic::AtomicU32;
 
 use trimtab_cc::muses::Muses;
-use trimtab_cc::{Bbr, Copa, Cubic, Knob, Vivace};
+use trimtab_cc::{Bbr, Bbr3, Copa, Cubic, Knob, Vivace};
 use trimtab_datapath::Algorithm as Neutral;
 
 use crate::error::Error;
@@ -25,6 +25,8 @@ pub enum Algorithm {
     /// the window every 10 ms. Without a model the fallback takes over with the first
     /// acknowledgement.
     Muses,
+    /// BBR version 3, with everything that `trimtab_cc::Bbr3` has.
+    Bbr3,
 }
 
 /// CUBIC's knobs in the kernel: those of `trimtab_cc::Cubic` but `linux`, which is always on.
@@ -124,12 +126,19 @@ static ROWS: [Row; layout::CCAS] = [
         role: Role::Trees,
         layout: layout::MUSES,
     },
+    Row {
+        name: "bbr3",
+        short: "bbr3",
+        knobs: Bbr3::KNOBS,
+        role: Role::Plain,
+        layout: layout::BBR3,
+    },
 ];
 
 impl Algorithm {
     /// All of them.
     pub const ALL: [Self; layout::CCAS] =
-        [Self::Copa, Self::Cubic, Self::Bbr, Self::Vivace, Self::Muses];
+        [Self::Copa, Self::Cubic, Self::Bbr, Self::Vivace, Self::Muses, Self::Bbr3];
 
     const fn row(self) -> &'static Row {
         &ROWS[self as usize]
@@ -165,7 +174,7 @@ impl Algorithm {
         &self.row().layout
     }
 
-    /// The same in the types of `trimtab-datapath`. Vivace and Muses are no fallback of Muses.
+    /// The same in the types of `trimtab-datapath`. Vivace, Muses and BBRv3 are no fallback of Muses.
     pub const fn neutral(self) -> Neutral {
         let neutral = Neutral::new(self.name(), self.knobs());
         match self.row().role {
@@ -212,6 +221,7 @@ mod tests {
             (Algorithm::Bbr, "bbr", "trimtab_bbr"),
             (Algorithm::Vivace, "vivace", "trimtab_pcc"),
             (Algorithm::Muses, "muses", "trimtab_tree"),
+            (Algorithm::Bbr3, "bbr3", "trimtab_bbr3"),
         ];
         assert_eq!(names.map(|(algorithm, _, _)| algorithm), Algorithm::ALL);
         for (algorithm, name, kernel) in names {
@@ -244,8 +254,8 @@ mod tests {
     #[test]
     fn muses_falls_back_on_copa_cubic_and_bbr_by_their_numbers() {
         let fallbacks = Algorithm::ALL.map(|algorithm| algorithm.neutral().as_fallback());
-        assert_eq!(fallbacks, [Some(1.0), Some(2.0), Some(3.0), None, None]);
+        assert_eq!(fallbacks, [Some(1.0), Some(2.0), Some(3.0), None, None, None]);
         let trees = Algorithm::ALL.map(|algorithm| algorithm.neutral().asks_trees());
-        assert_eq!(trees, [false, false, false, false, true]);
+        assert_eq!(trees, [false, false, false, false, true, false]);
     }
 }

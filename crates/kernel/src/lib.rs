@@ -1,7 +1,7 @@
 //! Linux TCP as a datapath: congestion control in eBPF, steered through shared memory.
 //!
-//! [`Datapath::load`] adds the algorithms `trimtab_copa`, `trimtab_cubic`, `trimtab_bbr` and
-//! `trimtab_tree` to the kernel's own, such as `cubic` and `bbr`. A program picks one by the socket
+//! [`Datapath::load`] adds the algorithms `trimtab_copa`, `trimtab_cubic`, `trimtab_bbr`,
+//! `trimtab_bbr3`, `trimtab_pcc` and `trimtab_tree` to the kernel's own, such as `cubic` and `bbr`. A program picks one by the socket
 //! option `TCP_CONGESTION`, an administrator by `net.ipv4.tcp_congestion_control`. Each connection
 //! that runs one has a slot in memory that kernel and user space share; a [`Flow`] reads
 //! measurements from it and turns knobs in it without a system call. What is loaded stays in the

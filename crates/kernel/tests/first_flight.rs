@@ -47,18 +47,21 @@ fn pacing_rate(info: &str) -> Option<f64> {
     factor.iter().find(|(name, _)| unit.starts_with(name)).map(|(_, factor)| rate * factor)
 }
 
-/// Linux's own: twice the window in a round trip (`tcp_update_pacing_rate`), and BBR 2.89 times less 1%.
+/// Linux's own: twice the window in a round trip (`tcp_update_pacing_rate`), BBR 2.89 times less 1%;
+/// the draft of BBRv3 2.77 times.
 #[test]
 fn the_first_flight_is_paced_for_the_handshakes_round_trip() {
     need_kernel!();
     let loaded = Loaded::new("_w", 16);
     let wire = Wire::new("first");
     wire.set_initial_window(INITIAL_WINDOW);
-    for (i, (algorithm, times)) in
-        [(Algorithm::Copa, 2.0), (Algorithm::Vivace, 2.0), (Algorithm::Bbr, 2.885 * 0.99)]
-            .into_iter()
-            .enumerate()
-    {
+    let kinds = [
+        (Algorithm::Copa, 2.0),
+        (Algorithm::Vivace, 2.0),
+        (Algorithm::Bbr, 2.885 * 0.99),
+        (Algorithm::Bbr3, 2.77),
+    ];
+    for (i, (algorithm, times)) in kinds.into_iter().enumerate() {
         let port = 7071 + i as u16;
         let name = loaded.datapath().name_of(algorithm);
         let _ends = connect(&wire, &name, port);
@@ -81,7 +84,7 @@ fn an_algorithm_that_starts_over_has_the_initial_window_of_the_route() {
     let loaded = Loaded::new("_x", 16);
     let wire = Wire::new("anew");
     wire.set_initial_window(INITIAL_WINDOW);
-    for to in [Algorithm::Bbr, Algorithm::Copa, Algorithm::Vivace] {
+    for to in [Algorithm::Bbr, Algorithm::Bbr3, Algorithm::Copa, Algorithm::Vivace] {
         let port = PORT + to as u16;
         let (mut server, _client) =
             connect(&wire, &loaded.datapath().name_of(Algorithm::Cubic), port);

@@ -39,7 +39,8 @@ fn an_algorithm_gets_the_event_of_the_first_packet_after_an_idle_time() {
         let pairs = [
             (Algorithm::Copa, Algorithm::Cubic),
             (Algorithm::Cubic, Algorithm::Bbr),
-            (Algorithm::Bbr, Algorithm::Vivace),
+            (Algorithm::Bbr, Algorithm::Bbr3),
+            (Algorithm::Bbr3, Algorithm::Vivace),
             (Algorithm::Vivace, Algorithm::Copa),
         ];
         for (from, to) in pairs {

@@ -27,6 +27,7 @@ fn stir(datapath: &Datapath, over: &AtomicBool) {
             let to = match flow.algorithm() {
                 Algorithm::Copa => Algorithm::Cubic,
                 Algorithm::Cubic => Algorithm::Bbr,
+                Algorithm::Bbr => Algorithm::Bbr3,
                 _ => Algorithm::Copa,
             };
             // It may have ended meanwhile.

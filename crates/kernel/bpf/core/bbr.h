@@ -110,7 +110,7 @@ TT_CHECKED_ONCE int tt_bbr_update_cycle(struct tt_bbr *b, const struct tt_bbr_ac
 	if (!b || !ack || b->mode != TT_BBR_PROBE_BW)
 		return 0;
 	gain = tt_bbr_pacing_gain(b);
-	bw = b->max_bw.bytes_per_s[0];
+	bw = b->max_bw.best[0];
 	next = b->min_rtt_us && tt_less(ack->now_us, b->phase_us) > b->min_rtt_us;
 	if (gain > TT_GAIN_UNIT)
 		/* Until the probe's data is in flight, or does not fit. */
@@ -142,7 +142,7 @@ TT_CHECKED_ONCE int tt_bbr_update_bandwidth(struct tt_bbr *b, const struct tt_bb
 
 	if (!b || !ack)
 		return 0;
-	b->app_limited = ack->app_limited | tt_bubble_contains(b, ack->prior_delivered);
+	b->app_limited = ack->app_limited | tt_bubble_contains(&b->bubble, ack->prior_delivered);
 	b->round_started = false;
 	if (!ack->rate_us)
 		return 0;
@@ -166,7 +166,7 @@ TT_CHECKED_ONCE int tt_bbr_update_bandwidth(struct tt_bbr *b, const struct tt_bb
 	}
 	/* A slow application says little about the path, unless it beats the estimate. */
 	rate = tt_rate_of(ack->rate_packets, b->mss_bytes, ack->rate_us);
-	if (!b->app_limited || rate >= b->max_bw.bytes_per_s[0])
+	if (!b->app_limited || rate >= b->max_bw.best[0])
 		tt_rounds_max_update(&b->max_bw, b->tuning.knobs[TT_BBR_BW_WINDOW], b->round, rate);
 	if (ack->acked)
 		tt_aggregation_update(&b->aggregation, ack, tt_bbr_bw(b), b->window, b->round_started);
@@ -179,7 +179,7 @@ TT_CHECKED_ONCE int tt_bbr_check_drain(struct tt_bbr *b, const struct tt_bbr_ack
 	if (!b || !ack)
 		return 0;
 	if (b->round_started && !b->app_limited)
-		tt_full_pipe_on_round(b, b->max_bw.bytes_per_s[0]);
+		tt_full_pipe_on_round(b, b->max_bw.best[0]);
 	/* A search over another algorithm's rate began since there was no queue. Where there is one, it is over. */
 	if (b->searches && b->mode == TT_BBR_STARTUP && (u64)ack->rtt_us * 4 > (u64)b->min_rtt_us * 5)
 		b->full_pipe = true;
@@ -187,7 +187,7 @@ TT_CHECKED_ONCE int tt_bbr_check_drain(struct tt_bbr *b, const struct tt_bbr_ack
 		b->mode = TT_BBR_DRAIN;
 	if (b->mode == TT_BBR_DRAIN &&
 	    tt_bbr_inflight_at_departure(b, ack, ack->inflight) <=
-		    tt_bbr_inflight_target(b, b->max_bw.bytes_per_s[0], TT_GAIN_UNIT))
+		    tt_bbr_inflight_target(b, b->max_bw.best[0], TT_GAIN_UNIT))
 		tt_bbr_enter_probe_bw(b, ack->now_us);
 	return 0;
 }
@@ -214,7 +214,7 @@ TT_INLINE void tt_bbr_enter_probe_rtt(struct tt_bbr *b)
 
 TT_INLINE void tt_bbr_update_probe_rtt(struct tt_bbr *b, const struct tt_bbr_ack *ack)
 {
-	tt_bubble_extend(b, ack->delivered, ack->inflight);
+	tt_bubble_extend(&b->bubble, ack->delivered, ack->inflight);
 	if (!b->ends_at_us) {
 		if (ack->inflight <= b->tuning.knobs[TT_BBR_PROBE_RTT_CWND]) {
 			b->ends_at_us = ack->now_us + b->tuning.knobs[TT_BBR_PROBE_RTT_DURATION];

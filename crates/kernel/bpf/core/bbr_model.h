@@ -35,7 +35,7 @@ TT_INLINE bool tt_is_at_or_after(u32 a, u32 b) { return (__s32)(a - b) >= 0; }
 
 TT_INLINE void tt_rounds_max_reset(struct tt_rounds_max *max, u32 round, u64 value)
 {
-	max->bytes_per_s[0] = max->bytes_per_s[1] = max->bytes_per_s[2] = value;
+	max->best[0] = max->best[1] = max->best[2] = value;
 	max->round[0] = max->round[1] = max->round[2] = round;
 }
 
@@ -43,19 +43,19 @@ TT_INLINE void tt_rounds_max_reset(struct tt_rounds_max *max, u32 round, u64 val
 TT_INLINE void tt_rounds_max_set(struct tt_rounds_max *max, u32 from, u32 round, u64 value)
 {
 	if (from <= 1) {
-		max->bytes_per_s[1] = value;
+		max->best[1] = value;
 		max->round[1] = round;
 	}
-	max->bytes_per_s[2] = value;
+	max->best[2] = value;
 	max->round[2] = round;
 }
 
 /* The best leaves, and the next takes its place. */
 TT_INLINE void tt_rounds_max_shift(struct tt_rounds_max *max)
 {
-	max->bytes_per_s[0] = max->bytes_per_s[1];
+	max->best[0] = max->best[1];
 	max->round[0] = max->round[1];
-	max->bytes_per_s[1] = max->bytes_per_s[2];
+	max->best[1] = max->best[2];
 	max->round[1] = max->round[2];
 }
 
@@ -66,13 +66,13 @@ TT_CHECKED_ONCE int tt_rounds_max_update(struct tt_rounds_max *max, u32 window, 
 	if (!max)
 		return 0;
 	age = round - max->round[0];
-	if (value >= max->bytes_per_s[0] || round - max->round[2] > window) {
+	if (value >= max->best[0] || round - max->round[2] > window) {
 		tt_rounds_max_reset(max, round, value);
 		return 0;
 	}
-	if (value >= max->bytes_per_s[1])
+	if (value >= max->best[1])
 		tt_rounds_max_set(max, 1, round, value);
-	else if (value >= max->bytes_per_s[2])
+	else if (value >= max->best[2])
 		tt_rounds_max_set(max, 2, round, value);
 	if (age > window) {
 		tt_rounds_max_shift(max);
@@ -100,23 +100,23 @@ TT_INLINE void tt_round_update(struct tt_bbr *b, u32 prior_delivered, u32 delive
 }
 
 /* Everything in flight now, and sent until it is acknowledged, was sent in ProbeRTT. */
-TT_INLINE void tt_bubble_extend(struct tt_bbr *b, u32 delivered, u32 inflight)
+TT_INLINE void tt_bubble_extend(struct tt_bubble *bubble, u32 delivered, u32 inflight)
 {
-	if (!b->bubbled || !tt_is_at_or_after(b->bubble_end, delivered))
-		b->bubble_start = delivered;
-	b->bubble_end = delivered + inflight;
-	b->bubbled = true;
+	if (!bubble->is_there || !tt_is_at_or_after(bubble->end, delivered))
+		bubble->start = delivered;
+	bubble->end = delivered + inflight;
+	bubble->is_there = true;
 }
 
 /* Whether a packet sent at this count belongs to it. One that was sent after it ends it, so that the count may wrap. */
-TT_INLINE bool tt_bubble_contains(struct tt_bbr *b, u32 prior_delivered)
+TT_INLINE bool tt_bubble_contains(struct tt_bubble *bubble, u32 prior_delivered)
 {
-	if (!b->bubbled)
+	if (!bubble->is_there)
 		return false;
-	if (tt_is_at_or_after(b->bubble_end, prior_delivered))
-		return tt_is_at_or_after(prior_delivered, b->bubble_start);
-	if (prior_delivered - b->bubble_end > 1U << 30)
-		b->bubbled = false;
+	if (tt_is_at_or_after(bubble->end, prior_delivered))
+		return tt_is_at_or_after(prior_delivered, bubble->start);
+	if (prior_delivered - bubble->end > 1U << 30)
+		bubble->is_there = false;
 	return false;
 }
 

@@ -39,9 +39,17 @@ struct tt_bbr_knobs {
 
 /* The largest of recent samples by rounds, and the best after it, twice over: crates/cc/src/bbr/windowed_max.rs. */
 struct tt_rounds_max {
-	u64 bytes_per_s[3];
+	u64 best[3];
 	u32 round[3];
 	u32 rest;
+};
+
+/* Packets sent while the algorithm itself held the sender back, by what was delivered then: crates/cc/src/bbr/bubble.rs. */
+struct tt_bubble {
+	u32 start;
+	u32 end;
+	bool is_there;
+	u8 rest[3];
 };
 
 /* crates/cc/src/bbr/v1/policer.rs. */
@@ -88,8 +96,6 @@ struct tt_bbr {
 	u32 round;
 	/* A packet sent at or after this many delivered ends the round; modulo 2^32, as all that is delivered. */
 	u32 round_end;
-	u32 bubble_start; /* packets sent while the algorithm itself held the sender back: bbr/bubble.rs */
-	u32 bubble_end;
 	u64 full_bw_bytes_per_s; /* the baseline of the plateau: full_pipe.rs */
 	u64 pacing_bytes_per_s;
 	/* What the connection is doing. */
@@ -106,13 +112,13 @@ struct tt_bbr {
 	bool full_pipe;
 	bool round_started; /* by this acknowledgement */
 	bool round_done;    /* in ProbeRTT */
-	bool bubbled;       /* there is a bubble */
 	bool seen_rtt;
 	bool idle_restart; /* sending began after idle, and nothing has been acknowledged since */
 	bool conserve;     /* the first round of recovery: packet conservation */
 	bool app_limited;  /* the last rate sample, as the algorithm counts it: the bubble's is */
 	bool searches; /* in Startup since another algorithm left the path idle */
-	u8 rest;
+	u8 rest[2];
+	struct tt_bubble bubble;
 	struct tt_policer policer;
 	struct tt_aggregation aggregation;
 	struct tt_bbr_target target;

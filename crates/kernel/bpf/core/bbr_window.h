@@ -20,7 +20,7 @@
 /* The bandwidth to send at: the policed rate where a policer was found, else the filter's maximum (`bbr_bw`). */
 TT_INLINE u64 tt_bbr_bw(const struct tt_bbr *b)
 {
-	return b->policer.state == TT_POLICER_USING ? b->policer.rate_bytes_per_s : b->max_bw.bytes_per_s[0];
+	return b->policer.state == TT_POLICER_USING ? b->policer.rate_bytes_per_s : b->max_bw.best[0];
 }
 
 /* `bbr_update_gains`. */

@@ -28,6 +28,9 @@ struct tt_path {
 	u32 least_rtt_us; /* of the connection's life; 0: none */
 	u64 recent_since_us;
 	u32 recent[2]; /* the highest delivery rates of the span before and of this one */
+	u64 tally_since_us;
+	u32 lost[2]; /* packets of the last round trip and of this one */
+	u32 delivered[2];
 	struct tt_filter rtt_min;
 	struct tt_filter rate_max;
 	struct tt_ring rtt_min_ring;
@@ -76,6 +79,27 @@ TT_INLINE void tt_path_on_sample(struct tt_path *path, u64 now_us, u64 srtt_us, 
 		tt_path_update_recent(path, now_us, tt_min(srtt_us, TT_RTT_MAX_US), rate);
 	if (rate_bytes_per_s && (!app_limited || rate >= tt_filter_get(&path->rate_max)))
 		tt_filter_update(&path->rate_max, &path->rate_max_ring, now_us, window_us, rate);
+}
+
+/* So many packets were lost and delivered since the last time (`PathView::tally`, by the clock). */
+TT_INLINE void tt_path_tally(struct tt_path *path, u64 now_us, u64 srtt_us, u32 lost, u32 delivered)
+{
+	if (now_us - path->tally_since_us > srtt_us) {
+		path->lost[0] = path->lost[1];
+		path->delivered[0] = path->delivered[1];
+		path->lost[1] = path->delivered[1] = 0;
+		path->tally_since_us = now_us;
+	}
+	path->lost[1] += lost;
+	path->delivered[1] += delivered;
+}
+
+/* The share of the last two round trips' packets that was lost (`PathView::loss`). */
+TT_INLINE u32 tt_path_loss_q16(const struct tt_path *path)
+{
+	u64 lost = (u64)path->lost[0] + path->lost[1];
+
+	return (lost << 16) / tt_max(lost + path->delivered[0] + path->delivered[1], 1);
 }
 
 /* A window is cut for losses: whether there is no queue, so that it says nothing of the path

@@ -11,11 +11,16 @@
 #define TRIMTAB_SWITCH_H
 
 #include "bbr.h"
+#include "bbr3.h"
 #include "copa.h"
 #include "cubic.h"
 #include "muses.h"
 #include "path.h"
 #include "vivace.h"
+
+/* A minimum round-trip time that BBR and BBRv3 take from each other without measuring again
+ * (`migrate::FRESH`). */
+#define TT_FRESH_US 5000000
 
 /* trimtab_cc::HandOver. */
 struct tt_hand_over {
@@ -29,7 +34,9 @@ struct tt_hand_over {
 	u32 min_rtt_us; /* 0: no round trip was measured, so there is nothing to hand over */
 	u32 min_rtt_at_us; /* modulo 2^32, as in the filters */
 	bool saw_empty_queue; /* the least round-trip time is the path's, without the old algorithm's queue */
+	u32 loss_q16; /* the share of the last two round trips' packets that was lost */
 	bool starved; /* the old algorithm was held back by losses that came without a queue */
+	bool modelled; /* it keeps the queue small by a model of the path */
 };
 
 /* Adds what the path says. Where there was no delivery rate, the window's stands for it. */
@@ -43,7 +50,14 @@ TT_INLINE void tt_hand_over_path(struct tt_hand_over *over, const struct tt_path
 	over->saw_empty_queue = tt_path_saw_empty_queue(path);
 	over->min_rtt_us = tt_filter_get(&path->rtt_min);
 	over->min_rtt_at_us = path->rtt_min.oldest.first_us;
+	over->loss_q16 = tt_path_loss_q16(path);
 	over->starved = path->lost_without_queue;
+}
+
+/* Whether BBR and BBRv3 need not empty a queue first (`HandOver::queue_is_known_small`). */
+TT_INLINE bool tt_queue_is_known_small(const struct tt_hand_over *from)
+{
+	return from->modelled && (u32)from->now_us - from->min_rtt_at_us < TT_FRESH_US;
 }
 
 /* --- When. */
@@ -62,6 +76,12 @@ TT_INLINE bool tt_cubic_is_converged(u32 window, u32 threshold, bool recovering)
 TT_INLINE bool tt_bbr_is_converged(const struct tt_bbr *b)
 {
 	return b->mode == TT_BBR_PROBE_BW && b->recovery == TT_BBR_OPEN && !b->conserve;
+}
+
+/* Refilling and probing are over within a few rounds. */
+TT_INLINE bool tt_bbr3_is_converged(const struct tt_bbr3 *b)
+{
+	return (b->mode == TT_BBR3_CRUISE || b->mode == TT_BBR3_DOWN) && !b->in_recovery;
 }
 
 TT_INLINE bool tt_vivace_is_converged(const struct tt_vivace *v)
@@ -106,6 +126,15 @@ TT_INLINE u32 tt_bbr_operating_window(const struct tt_bbr *b, u32 srtt_us, u32 i
 	u64 path = tt_rate_times_us(tt_bbr_bw(b), srtt_us) / tt_max(b->mss_bytes, 1);
 
 	return tt_max(tt_min(b->window, tt_max(inflight, path)), 1);
+}
+
+/* Those of BBRv3, likewise. */
+TT_INLINE u32 tt_bbr3_operating_window(const struct tt_bbr3 *b, u32 srtt_us, u32 inflight)
+{
+	u64 path = tt_rate_times_us(b->bw_bytes_per_s, srtt_us);
+	u64 used = tt_max(tt_bbr3_bytes(b, inflight), path);
+
+	return tt_max(tt_min(b->window_bytes, used) / tt_max(b->mss_bytes, 1), 1);
 }
 
 /* The packets of a round trip: Vivace's own window is a bound only. */
@@ -163,6 +192,12 @@ TT_INLINE void tt_bbr_take_over(struct tt_bbr *b, const struct tt_hand_over *fro
 	b->plateau = TT_BBR_PLATEAU_ROUNDS;
 	b->full_pipe = true;
 	b->prior_window = tt_min(window, tt_bbr_bdp(b, bandwidth, b->tuning.knobs[TT_BBR_CWND_GAIN]));
+	if (tt_queue_is_known_small(from)) {
+		b->window = tt_max(b->prior_window, 1);
+		tt_bbr_enter_probe_bw(b, from->now_us);
+		tt_bbr_pace(b, TT_GAIN_UNIT);
+		return;
+	}
 	if (from->saw_empty_queue) {
 		/* The minimum keeps its age, so that ProbeRTT comes when it is due. */
 		b->min_rtt_at_us = from->now_us - (u32)((u32)from->now_us - from->min_rtt_at_us);
@@ -174,6 +209,48 @@ TT_INLINE void tt_bbr_take_over(struct tt_bbr *b, const struct tt_hand_over *fro
 	tt_bbr_enter_probe_rtt(b);
 	b->window = tt_max(tt_min(window, b->tuning.knobs[TT_BBR_PROBE_RTT_CWND]), 1);
 	tt_bbr_pace(b, TT_GAIN_UNIT);
+}
+
+/*
+ * As BBR, but with the bandwidth of 10 s: its filter spans two cycles, and it probes for more every
+ * few seconds only. A path that was losing more than is tolerated holds no more than was in flight.
+ */
+TT_INLINE void tt_bbr3_take_over(struct tt_bbr3 *b, const struct tt_hand_over *from)
+{
+	u64 bandwidth = tt_min(from->bandwidth_bytes_per_s, TT_BANDWIDTH_MAX);
+	u64 window = tt_max(from->window_bytes, b->mss_bytes);
+	bool lossy = from->loss_q16 > tt_bbr3_knob(b, TT_BBR3_LOSS_THRESH) && !from->starved;
+
+	tt_bbr3_init(b, from->srtt_us);
+	b->inflight_longterm = lossy ? from->window_bytes : TT_BBR3_NONE;
+	b->max_bw[1] = b->bw_bytes_per_s = bandwidth;
+	b->min_rtt.value_us = from->min_rtt_us;
+	b->min_rtt.at_us = b->min_rtt.recent_at_us = from->now_us;
+	b->min_rtt.started = true;
+	b->signals.round_end = b->delivered - (1U << 30); /* the first acknowledgement begins a loss round */
+	b->seen_rtt = true;
+	b->searches = from->starved;
+	b->window_bytes = window;
+	if (from->starved) {
+		b->pacing_bytes_per_s = tt_bbr3_startup_rate(b, bandwidth);
+		return;
+	}
+	b->prior_window_bytes = from->window_bytes;
+	b->full_bw_bytes_per_s = bandwidth;
+	tt_bbr3_full_declare(b);
+	if (!tt_queue_is_known_small(from) && from->saw_empty_queue) {
+		b->mode = TT_BBR3_DRAIN;
+		tt_bbr3_pace(b, tt_bbr3_knob(b, TT_BBR3_DRAIN_GAIN));
+		return;
+	}
+	if (tt_queue_is_known_small(from)) {
+		tt_bbr3_start_down(b, from->now_us);
+		b->mode = TT_BBR3_CRUISE;
+	} else {
+		tt_bbr3_enter_probe_rtt(b);
+		b->window_bytes = tt_max(tt_min(from->window_bytes, tt_bbr3_probe_rtt_window(b)), b->mss_bytes);
+	}
+	tt_bbr3_pace(b, TT_GAIN_UNIT);
 }
 
 /* Past slow start, at the rate of what ran before; its queue is no reason to brake at once. */

@@ -49,11 +49,12 @@ impl CoreBbr {
     }
 
     /// Goes on by what is known of the path: now, the window in bytes, smoothed round-trip time,
-    /// packets delivered and in flight; the recent bandwidth, where not 0 instead of the path's; and
-    /// whether an empty queue was seen, instead of the path's.
-    pub(super) fn take_over(&mut self, path: &CorePath, fields: &[u64; 7]) {
+    /// packets delivered and in flight. The others are used instead of the path's: the recent
+    /// bandwidth, where not 0, whether an empty queue was seen, and whether the old algorithm was of
+    /// BBR's family.
+    pub(super) fn take_over(&mut self, path: &CorePath, fields: &[u64; 8]) {
         unsafe extern "C" {
-            fn tt_host_bbr_take_over(b: *mut u64, path: *const u64, fields: &[u64; 7]);
+            fn tt_host_bbr_take_over(b: *mut u64, path: *const u64, fields: &[u64; 8]);
         }
         // SAFETY: as for the calls above; `path` is a struct of C's, too.
         unsafe { tt_host_bbr_take_over(self.memory.as_mut_ptr(), path.as_ptr(), fields) };

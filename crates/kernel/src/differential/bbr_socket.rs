@@ -40,7 +40,7 @@ impl SocketBbr {
         self.core.draw(self.rng.random_range(0..DRAWS).into());
     }
 
-    fn draw_if_used(&mut self) {
+    pub(super) fn draw_if_used(&mut self) {
         if self.core.is_drawn() {
             self.draw();
         }

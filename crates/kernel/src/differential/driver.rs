@@ -7,7 +7,7 @@ use std::collections::VecDeque;
 
 use rand::{RngExt as _, SeedableRng as _};
 use rand_pcg::Pcg64Mcg;
-use trimtab_cc::{Ack, Config, Idle, Loss, Marked, RateSample, Sent, Timeout};
+use trimtab_cc::{Ack, Config, Idle, Loss, LostPacket, Marked, RateSample, Sent, Timeout};
 use trimtab_units::{Bytes, Duration, Time};
 
 use super::path::spread;
@@ -36,6 +36,9 @@ pub(super) trait Pair {
     fn on_sent(&mut self, path: &Path, sent: &Sent, first: bool);
 
     fn on_ack(&mut self, path: &Path, acked: &Acked);
+
+    /// The packets of the next [`on_loss`](Self::on_loss), as one.
+    fn on_packets_lost(&mut self, _path: &Path, _lost: &LostPacket) {}
 
     fn on_loss(&mut self, path: &Path, loss: &Loss);
 
@@ -75,8 +78,10 @@ pub(super) struct Acked {
 #[derive(Clone, Copy, Debug)]
 struct Packet {
     sent_us: u64,
-    /// Packets delivered by then.
+    /// Packets delivered by then, lost, and in flight with this one.
     delivered: u64,
+    lost: u64,
+    inflight: u64,
     app_limited: bool,
 }
 
@@ -240,8 +245,13 @@ impl Path {
                 break;
             }
             let first = self.flying.is_empty();
-            let packet =
-                Packet { sent_us: self.now, delivered: self.delivered, app_limited: self.slow };
+            let packet = Packet {
+                sent_us: self.now,
+                delivered: self.delivered,
+                lost: self.lost,
+                inflight: self.inflight() + 1,
+                app_limited: self.slow,
+            };
             self.flying.push_back(packet);
             let sent = Sent {
                 now: time(self.now),
@@ -326,8 +336,8 @@ impl Path {
             interval: Duration::from_micros(rate.1),
             prior_delivered: self.bytes(newest.delivered),
             app_limited: newest.app_limited,
-            tx_in_flight: Bytes::ZERO,
-            lost: Bytes::ZERO,
+            tx_in_flight: self.bytes(newest.inflight),
+            lost: self.bytes(self.lost - newest.lost),
         };
         let ack = Ack {
             now: time(self.now),
@@ -393,6 +403,17 @@ impl Path {
         if !self.episode.open || newest.sent_us > self.episode.start {
             self.episode = Episode { start: self.now, open: true };
         }
+        let packets = LostPacket {
+            now: time(self.now),
+            bytes: self.bytes(lost),
+            sent_at: time(newest.sent_us),
+            tx_in_flight: self.bytes(newest.inflight),
+            lost_since_sent: self.bytes(self.lost - newest.lost),
+            app_limited: newest.app_limited,
+            delivered_at_send: self.bytes(newest.delivered),
+            new_range: true,
+        };
+        pair.on_packets_lost(self, &packets);
         let loss = Loss {
             now: time(self.now),
             lost: self.bytes(lost),

@@ -5,6 +5,9 @@
 //! algorithms see every event.
 
 mod bbr;
+mod bbr3;
+mod bbr3_core;
+mod bbr3_socket;
 mod bbr_core;
 mod bbr_socket;
 mod core;

@@ -8,13 +8,17 @@
 
 use rand::RngExt as _;
 use rand_pcg::Pcg64Mcg;
-use trimtab_cc::migrate::{Switch, Switcher};
-use trimtab_cc::{CongestionControl as _, Idle, Loss, Marked, Phase, Sent, Spec, Timeout};
+use trimtab_cc::migrate::{HandOver, Switch, Switcher};
+use trimtab_cc::{
+    CongestionControl as _, Idle, Loss, LostPacket, Marked, Phase, Sent, Spec, Timeout,
+};
 use trimtab_units::Rate;
 
 use super::AGREE;
 use super::bbr_core::CoreBbr;
 use super::bbr_socket::{SocketBbr, phase_number};
+use super::bbr3_core::CoreBbr3;
+use super::bbr3_socket::SocketBbr3;
 use super::core::CoreCopa;
 use super::cubic_socket::SocketCubic;
 use super::driver::{Acked, Course, Pair, Path, ran, time};
@@ -28,7 +32,8 @@ const SEQUENCES: u64 = 1500;
 const EVENTS: u64 = 1500;
 /// Those that hand over to each other. What Vivace hands over is a rate (`vivace.rs`), what Muses
 /// does its window (`muses.rs`).
-const SWITCHED: [Algorithm; 3] = [Algorithm::Copa, Algorithm::Cubic, Algorithm::Bbr];
+const SWITCHED: [Algorithm; 4] =
+    [Algorithm::Copa, Algorithm::Cubic, Algorithm::Bbr, Algorithm::Bbr3];
 /// Values of δ that the kernel's integers have exactly.
 const DELTAS: [f64; 4] = [0.5, 0.25, 0.0625, 0.03125];
 
@@ -42,6 +47,9 @@ tally! {
         cubic_windows: u64,
         bbr: u64,
         bbr_windows: u64,
+        /// With BBRv3; and those after which both windows were the same to the byte.
+        bbr3: u64,
+        bbr3_windows: u64,
         /// With either from a part of a packet, which Copa had and the kernel does not; and those
         /// with the same windows.
         parts: u64,
@@ -68,7 +76,7 @@ tally! {
         /// the old one from it.
         searches: u64,
         /// Full switches of each ordered pair, by their places in [`SWITCHED`].
-        pairs: [[u64; 3]; 3],
+        pairs: [[u64; 4]; 4],
     }
 }
 
@@ -76,6 +84,7 @@ enum Running {
     Copa(CoreCopa),
     Cubic(SocketCubic),
     Bbr(SocketBbr),
+    Bbr3(SocketBbr3),
 }
 
 impl Running {
@@ -84,6 +93,7 @@ impl Running {
             Self::Copa(_) => 0,
             Self::Cubic(_) => 1,
             Self::Bbr(_) => 2,
+            Self::Bbr3(_) => 3,
         }
     }
 }
@@ -94,8 +104,9 @@ struct Both {
     path: CorePath,
     /// What was asked for and waits: its knobs for the core.
     pending: Option<(Algorithm, Words)>,
-    /// The Rust side's window, in bytes, of the algorithm that goes: BBR begins with one of its own, for ProbeRTT.
-    old_window: u64,
+    /// What the Rust side hands over, if it switches now: BBR and BBRv3 begin with windows of their
+    /// own.
+    record: Option<HandOver>,
     /// BBR began with a window of whole packets, or something else runs that did not get one from it.
     whole: bool,
     mss: u64,
@@ -124,6 +135,10 @@ fn drawn(rng: &mut Pcg64Mcg) -> (Spec, Algorithm, Words) {
                 spec.set(place.knob.name, value).expect("in range");
             }
         }
+        Algorithm::Bbr3 => {
+            let place = knobs::find(algorithm, "loss_thresh").expect("a knob");
+            spec.set("loss_thresh", place.decode(words[place.index])).expect("in range");
+        }
         _ => {}
     }
     (spec, algorithm, words)
@@ -137,7 +152,7 @@ impl Both {
             core: begin(algorithm, &words, path.mss, 10 * path.mss, seed),
             path: CorePath::new(),
             pending: None,
-            old_window: 0,
+            record: None,
             whole: true,
             mss: path.mss,
             seed,
@@ -155,6 +170,7 @@ impl Both {
         match &self.core {
             Running::Copa(copa) => copa.is_converged(),
             Running::Bbr(bbr) => bbr.core.is_converged(),
+            Running::Bbr3(bbr) => bbr.core.is_converged(),
             Running::Cubic(cubic) => {
                 let recovering = !switched && self.is_recovering();
                 cubic_is_converged(cubic.window, cubic.threshold, recovering)
@@ -170,6 +186,9 @@ impl Both {
             (Running::Bbr(bbr), layout::HOW_FULL) => {
                 Some(bbr.core.operating_window(path.srtt as u32, path.inflight() as u32))
             }
+            (Running::Bbr3(bbr), layout::HOW_FULL) => {
+                Some(bbr.core.operating_window(path.srtt as u32, path.inflight() as u32))
+            }
             _ => None,
         };
         let from = self.core.place();
@@ -181,8 +200,12 @@ impl Both {
             self.seen.points += 1;
             self.seen.points_agreed += u64::from(window / self.mss == u64::from(packets));
         }
+        let given = match (how, self.record) {
+            (layout::HOW_FULL, Some(record)) => record.window.get(),
+            _ => window,
+        };
         self.whole = match (handed, algorithm) {
-            (None, Algorithm::Bbr) => self.old_window.is_multiple_of(self.mss),
+            (_, Algorithm::Bbr) => given.is_multiple_of(self.mss),
             (Some(_), Algorithm::Cubic) => self.whole,
             _ => true,
         };
@@ -198,13 +221,20 @@ impl Both {
                 self.seen.part += 1;
                 self.inherit(path, &words, window);
             }
-            _ => self.seen.over += 1,
+            _ => {
+                self.seen.over += 1;
+                if matches!(self.core, Running::Bbr(_) | Running::Bbr3(_)) {
+                    self.inherit(path, &words, window);
+                }
+            }
         }
         self.path.on_taken_over(how);
     }
 
     fn take_over(&mut self, path: &Path, window: u64) {
         let inflight = path.inflight();
+        let record = self.record;
+        let record = || record.expect("a full switch hands over");
         match &mut self.core {
             Running::Copa(copa) => {
                 let (delivered, inflight) = (path.delivered * self.mss, inflight * self.mss);
@@ -213,13 +243,39 @@ impl Both {
             }
             Running::Cubic(cubic) => cubic.take_over(&self.path),
             Running::Bbr(bbr) => {
-                let window = self.old_window;
-                let recent = self.rust.path().recent_bandwidth();
-                let bandwidth = recent.map_or(0, Rate::bytes_per_sec);
-                let empty = self.rust.path().saw_empty_queue().into();
-                let delivered = path.delivered;
-                let fields = [path.now, window, path.srtt, delivered, inflight, bandwidth, empty];
-                bbr.core.take_over(&self.path, &fields);
+                let record = record();
+                bbr.core.take_over(
+                    &self.path,
+                    &[
+                        path.now,
+                        record.window.get(),
+                        path.srtt,
+                        path.delivered,
+                        inflight,
+                        record.recent_bandwidth.bytes_per_sec(),
+                        record.saw_empty_queue.into(),
+                        record.modelled.into(),
+                    ],
+                );
+                bbr.draw_if_used();
+            }
+            Running::Bbr3(bbr) => {
+                let record = record();
+                bbr.core.take_over(
+                    &self.path,
+                    &[
+                        path.now,
+                        record.window.get(),
+                        path.srtt,
+                        path.delivered,
+                        inflight,
+                        record.bandwidth.bytes_per_sec(),
+                        (record.loss * f64::from(layout::SCALE_Q16)).ceil() as u64,
+                        record.saw_empty_queue.into(),
+                        record.modelled.into(),
+                    ],
+                );
+                bbr.draw_if_used();
             }
         }
     }
@@ -232,6 +288,10 @@ impl Both {
                 let packets = (window / self.mss) as u32;
                 let core = CoreBbr::new(words, self.mss, packets, path.srtt.max(1));
                 *bbr = SocketBbr::new(core, self.seed);
+            }
+            Running::Bbr3(bbr) => {
+                let core = CoreBbr3::new(words, self.mss, window, path.srtt.max(1));
+                *bbr = SocketBbr3::new(core, self.seed);
             }
         }
     }
@@ -271,6 +331,7 @@ impl Both {
             ]),
             Running::Cubic(cubic) => cubic.on_ack(path, acked, before, after),
             Running::Bbr(bbr) => bbr.on_ack(path, acked),
+            Running::Bbr3(bbr) => bbr.on_ack(path, acked),
         }
     }
 }
@@ -288,7 +349,7 @@ impl Pair for Both {
         let how = if path.rng.random_bool(0.8) { Switch::Full } else { Switch::Part };
         let before = self.rust.switches();
         let converged = self.is_converged(false);
-        self.old_window = self.rust.window().get();
+        self.record = HandOver::of(self.rust.controller(), self.rust.path(), time(path.now));
         self.rust.request(spec, how, time(path.now));
         self.pending = self.rust.pending().is_some().then_some((algorithm, words));
         let number = if how == Switch::Full { layout::HOW_FULL } else { layout::HOW_PART };
@@ -315,16 +376,18 @@ impl Pair for Both {
                 let rate = self.rust.pacing_rate().expect("BBR always paces");
                 bbr.on_sent(sent, first, rate);
             }
+            Running::Bbr3(bbr) => bbr.on_sent(sent, first),
         }
     }
 
     fn on_ack(&mut self, path: &Path, acked: &Acked) {
         let switches = self.rust.switches();
         let before = self.is_recovering();
-        if matches!(self.pending, Some((Algorithm::Bbr, _))) {
-            let mut old = self.rust.controller().clone();
+        if let Some((Algorithm::Bbr | Algorithm::Bbr3, _)) = self.pending {
+            let (mut old, mut view) = (self.rust.controller().clone(), self.rust.path().clone());
+            view.on_ack(&acked.ack);
             old.on_ack(&acked.ack);
-            self.old_window = old.window().get();
+            self.record = HandOver::of(&old, &view, acked.ack.now);
         }
         self.rust.on_ack(&acked.ack);
         let after = self.rust.switches() == switches && self.is_recovering();
@@ -336,6 +399,13 @@ impl Pair for Both {
         self.follow(path, switches);
     }
 
+    fn on_packets_lost(&mut self, path: &Path, lost: &LostPacket) {
+        self.rust.on_packet_lost(lost);
+        if let Running::Bbr3(bbr) = &mut self.core {
+            bbr.on_lost(path, lost);
+        }
+    }
+
     fn on_loss(&mut self, path: &Path, loss: &Loss) {
         self.note_cut(path);
         self.rust.on_loss(loss);
@@ -344,6 +414,7 @@ impl Pair for Both {
             Running::Copa(copa) => copa.on_loss(path.now, loss.lost.get(), newest),
             Running::Cubic(cubic) => cubic.on_loss(path, newest),
             Running::Bbr(bbr) => bbr.on_loss(),
+            Running::Bbr3(_) => {}
         }
     }
 
@@ -357,6 +428,7 @@ impl Pair for Both {
             Running::Copa(copa) => copa.on_marked(path.now, newest),
             Running::Cubic(cubic) => cubic.on_loss(path, newest),
             Running::Bbr(_) => {}
+            Running::Bbr3(bbr) => bbr.on_marked(path, marked),
         }
     }
 
@@ -368,6 +440,7 @@ impl Pair for Both {
             Running::Copa(copa) => copa.on_timeout(path.now),
             Running::Cubic(cubic) => cubic.on_timeout(path, before),
             Running::Bbr(bbr) => bbr.on_timeout(path),
+            Running::Bbr3(bbr) => bbr.core.on_timeout(path.now, 0),
         }
     }
 
@@ -383,6 +456,10 @@ impl Pair for Both {
             }
             Running::Cubic(_) => {}
             Running::Bbr(bbr) => {
+                self.rust.on_idle(idle);
+                bbr.on_idle(path);
+            }
+            Running::Bbr3(bbr) => {
                 self.rust.on_idle(idle);
                 bbr.on_idle(path);
             }
@@ -423,6 +500,11 @@ impl Pair for Both {
                 }
                 bbr.core.phase() == phase_number(phase)
             }
+            Running::Bbr3(bbr) => {
+                self.seen.bbr3 += 1;
+                self.seen.bbr3_windows += u64::from(self.rust.window().get() == bbr.core.window());
+                bbr.core.phase() == phase_number(phase)
+            }
         };
         let known = self.rust.path().min_rtt();
         let known = known.map(|(rtt, at)| (rtt.as_micros() as u32, (at.as_nanos() / 1000) as u32));
@@ -444,6 +526,9 @@ fn begin(algorithm: Algorithm, words: &Words, mss: u64, window: u64, seed: u64) 
         Algorithm::Copa => Running::Copa(CoreCopa::new(words, mss as u32, mss as u32, window)),
         Algorithm::Cubic => Running::Cubic(SocketCubic::new(words, packets)),
         Algorithm::Bbr => Running::Bbr(SocketBbr::new(CoreBbr::new(words, mss, packets, 0), seed)),
+        Algorithm::Bbr3 => {
+            Running::Bbr3(SocketBbr3::new(CoreBbr3::new(words, mss, window, 0), seed))
+        }
         _ => unreachable!("it is none of those that are drawn"),
     }
 }
@@ -462,9 +547,10 @@ fn the_core_hands_over_as_the_rust_switcher_on_random_sequences() {
     assert!(share(all.paths) > 0.999, "what is known of the path: {all:?}");
     assert_eq!(all.cubic_windows, all.cubic, "{all:?}");
     assert_eq!(all.bbr_windows, all.bbr, "{all:?}");
+    assert_eq!(all.bbr3_windows, all.bbr3, "{all:?}");
     assert!(all.part_windows as f64 > 0.98 * all.parts as f64, "{all:?}");
     assert_eq!(all.points_agreed, all.points, "{all:?}");
-    let copa = (all.events - all.cubic - all.bbr - all.parts) as f64;
+    let copa = (all.events - all.cubic - all.bbr - all.bbr3 - all.parts) as f64;
     assert!(all.copa_windows as f64 > 0.99 * copa, "{all:?}");
     assert!((all.log_ratio / copa).abs() < 3e-4, "neither is larger on the whole: {all:?}");
     assert!(share(all.modes) > 0.999, "slow start: {all:?}");
@@ -472,8 +558,10 @@ fn the_core_hands_over_as_the_rust_switcher_on_random_sequences() {
     // The sequences do go everywhere.
     assert!(all.full > 2000 && all.part > 1000 && all.over > 20, "{all:?}");
     assert!(all.searches > 100, "{all:?}");
-    for (from, to) in [(0, 1), (0, 2), (1, 0), (1, 2), (2, 0), (2, 1)] {
-        assert!(all.pairs[from][to] > 100, "{all:?}");
+    for (from, row) in all.pairs.iter().enumerate() {
+        for (to, pairs) in row.iter().enumerate() {
+            assert!(from == to || *pairs > 100, "{from} to {to}: {all:?}");
+        }
     }
 }
 

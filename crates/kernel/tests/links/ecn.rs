@@ -53,8 +53,14 @@ impl Flows {
 
 /// Plain CUBIC, and each of ours; at the same time, each over a link of its own.
 fn each(loaded: &Loaded, link: &LinkConfig) -> (f64, Vec<(Algorithm, f64)>) {
-    const OURS: [Algorithm; 5] =
-        [Algorithm::Cubic, Algorithm::Copa, Algorithm::Vivace, Algorithm::Muses, Algorithm::Bbr];
+    const OURS: [Algorithm; 6] = [
+        Algorithm::Cubic,
+        Algorithm::Copa,
+        Algorithm::Vivace,
+        Algorithm::Muses,
+        Algorithm::Bbr3,
+        Algorithm::Bbr,
+    ];
     let names = OURS.map(|algorithm| loaded.datapath().name_of(algorithm));
     thread::scope(|scope| {
         let run = |name: String| scope.spawn(move || Flows::start(link, &name, 1).goodputs()[0]);
@@ -98,7 +104,9 @@ fn a_threshold_leaves_the_link_in_use() {
     let loaded = Loaded::new("_m", 32);
     shipped(&loaded);
     let link = link(20.0, 100).mark(MarkConfig::Above(Bytes::new(17 * 1500)));
-    for algorithm in [Algorithm::Cubic, Algorithm::Copa, Algorithm::Vivace, Algorithm::Muses] {
+    for algorithm in
+        [Algorithm::Cubic, Algorithm::Copa, Algorithm::Vivace, Algorithm::Muses, Algorithm::Bbr3]
+    {
         let flows = Flows::start(&link, &loaded.datapath().name_of(algorithm), 2);
         let shared = |_| {
             let mbps = flows.goodputs();

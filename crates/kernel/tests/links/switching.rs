@@ -22,7 +22,7 @@ const BUFFER: u32 = 60;
 /// Between switches.
 const TURN: Duration = Duration::from_secs(1);
 /// What takes over in turn, beginning with Copa: every algorithm from every other.
-const ORDER: [Algorithm; 12] = [
+const ORDER: [Algorithm; 20] = [
     Algorithm::Cubic,
     Algorithm::Bbr,
     Algorithm::Copa,
@@ -34,6 +34,14 @@ const ORDER: [Algorithm; 12] = [
     Algorithm::Vivace,
     Algorithm::Bbr,
     Algorithm::Vivace,
+    Algorithm::Copa,
+    Algorithm::Bbr3,
+    Algorithm::Cubic,
+    Algorithm::Bbr3,
+    Algorithm::Bbr,
+    Algorithm::Bbr3,
+    Algorithm::Vivace,
+    Algorithm::Bbr3,
     Algorithm::Copa,
 ];
 /// Throughput is looked at in pieces of this.
@@ -57,7 +65,8 @@ fn running(loaded: &Loaded, topology: &Topology) -> (Flow, Arc<AtomicU64>) {
 /// What the switches of one flow did.
 #[derive(Debug, Default)]
 struct Seen {
-    /// The least of any piece, in Mbit/s, but for the lowest [`PROBE_RTT`] of each turn of BBR.
+    /// The least of any piece, in Mbit/s, but for the lowest [`PROBE_RTT`] of each turn of BBR
+    /// and BBRv3.
     least_mbps: f64,
     mean_mbps: f64,
     /// Packets lost in all turns.
@@ -99,7 +108,8 @@ fn turns(loaded: &Loaded, how: Switch) -> Seen {
             pieces.push(mbps);
         }
         pieces.sort_by(f64::total_cmp);
-        let least = pieces[if to == Algorithm::Bbr { PROBE_RTT } else { 0 }];
+        let probes = matches!(to, Algorithm::Bbr | Algorithm::Bbr3);
+        let least = pieces[if probes { PROBE_RTT } else { 0 }];
         println!("{how:?} to {to:?}: {pieces:.1?}");
         seen.least_mbps = seen.least_mbps.min(least);
     }
