@@ -51,8 +51,8 @@ const KERNEL: [(&str, &str); 6] = [
 ];
 /// Those that every Linux has, or nearly.
 const USUAL: &str = "the kernel has cubic, bbr and newreno, and eBPF brings copa, bbr with knobs, \
-                     vivace, mortise, mortise-disc, muses, treeg, and floo and select:… among \
-                     those; vegas, westwood and illinois run where the kernel offers them";
+                     bbr3, vivace, mortise, mortise-disc, muses, treeg, and floo and select:… \
+                     among those; vegas, westwood and illinois run where the kernel offers them";
 
 /// Where a scheme's algorithm is in the kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -160,7 +160,7 @@ impl Governor {
     /// There is none.
     pub(crate) fn ebpf(spec: Spec) -> Result<Self, String> {
         let name = spec.algorithm().name;
-        let wrong = || format!("eBPF has no {name}; it has copa, cubic, bbr and vivace");
+        let wrong = || format!("eBPF has no {name}; it has copa, cubic, bbr, bbr3 and vivace");
         let algorithm = Algorithm::from_name(name).ok_or_else(wrong)?;
         Ok(Self::Ebpf { algorithm, spec, steerer: None })
     }
@@ -300,6 +300,17 @@ mod tests {
         assert_eq!(distill.tree(), shipped.first(), "the model's first");
     }
 
+    /// Linux has no BBRv3 of its own.
+    #[test]
+    fn bbr3_is_ours() {
+        let Ok(Governor::Ebpf { algorithm: Algorithm::Bbr3, spec, steerer: None }) =
+            of("bbr3:loss_thresh=0.05")
+        else {
+            panic!("it is in eBPF");
+        };
+        assert_eq!(spec.settings(), [("loss_thresh", 0.05)]);
+    }
+
     #[test]
     fn names_are_the_kernels() {
         // Every Linux has these two built in.
@@ -358,6 +369,7 @@ mod tests {
             ("floo:counterfactual:look=2s", "copa", "cubic bbr copa copa"),
             ("select:antelope", "copa", "cubic bbr copa"),
             ("select:power", "cubic", "cubic bbr copa"),
+            ("floo:shared", "copa", "copa copa copa bbr bbr3 cubic"),
         ] {
             let Ok(Governor::Ebpf { algorithm, spec, steerer: Some(Steerer::Select(selector)) }) =
                 of(name)
@@ -377,9 +389,11 @@ mod tests {
 
     #[test]
     fn other_algorithms_in_ebpf_are_steered_likewise() {
-        for (name, algorithm) in
-            [("mortise:vivace", Algorithm::Vivace), ("mortise:cubic", Algorithm::Cubic)]
-        {
+        for (name, algorithm) in [
+            ("mortise:vivace", Algorithm::Vivace),
+            ("mortise:cubic", Algorithm::Cubic),
+            ("mortise:bbr3", Algorithm::Bbr3),
+        ] {
             let governor = of(name);
             let Ok(Governor::Ebpf { algorithm: of, steerer: Some(Steerer::Tuner(_)), .. }) =
                 governor
@@ -398,11 +412,11 @@ mod tests {
             ("oracle-dynamic:copa", "only the simulator"),
             ("muses:lstm", "floating point"),
             ("muses:safe=vegas", "only copa, cubic and bbr take over"),
-            ("bbr3", "Linux has no such"),
-            ("mortise:bbr3", "eBPF has no bbr3 whose knobs could be turned"),
+            ("muses:safe=bbr3", "only copa, cubic and bbr take over"),
+            ("ledbat", "Linux has no such"),
             ("cubic:beta=0.5", "no knobs"),
             ("switch:cubic,westwood:every=2s", "eBPF has no westwood"),
-            ("floo:safe=bbr3", "eBPF has no bbr3"),
+            ("floo:safe=westwood", "eBPF has no westwood"),
         ] {
             let e = of(name).unwrap_err();
             assert!(e.starts_with(&format!("{name}: ")) && e.contains(why), "{e}");

@@ -222,7 +222,7 @@ mod tests {
     fn names_that_the_kernel_does_not_have_are_refused() {
         for (name, says) in [
             ("newreno", "cubic, bbr, reno"),
-            ("trimtab/bbr3", "eBPF has no bbr3; it has copa, cubic, bbr and vivace"),
+            ("trimtab/westwood", "eBPF has no westwood; it has copa, cubic, bbr, bbr3 and vivace"),
             ("trimtab/cubik", "no such algorithm"),
         ] {
             let problem = OnKernel::named(name).unwrap_err().to_string();
