@@ -12,6 +12,7 @@
 //! analysis of switchback experiments", Management Science 2023); what a block leaves behind is
 //! washed out at the beginning of the next.
 
+use super::arms::Estimated;
 use super::design::{Design, Experiment, Member, Schedule, deal};
 use super::report::{Effect, Point, Report, UnitsReport};
 use super::stats::{ALPHA, Estimate, alpha_of, coin, moments, randomised};
@@ -284,7 +285,37 @@ fn pairs(cells: &[CellOf], metric: usize) -> std::collections::BTreeMap<i64, (f6
     pairs
 }
 
+/// Two groups of units at the same time, and what of them is asked for.
+pub(super) struct Limits<'a> {
+    pub(super) control: &'a [f64],
+    pub(super) treatment: &'a [f64],
+    pub(super) factors: Contrast,
+}
+
+/// The contrast of two groups, with the interval that misses the truth with probability `alpha`.
+pub(super) fn compare_groups(of: &Limits<'_>, alpha: f64) -> Option<Effect> {
+    let unit = |arm: u8| move |value: &f64| (0, arm, *value, 0.0);
+    let units = of.control.iter().map(unit(0)).chain(of.treatment.iter().map(unit(1))).collect();
+    let arms = TwoArms { units, adjusted: false }.adjust()?;
+    Some(arms.contrast(of.factors).effect(alpha))
+}
+
 impl Experiment {
+    /// What cells of a switchback say of a metric.
+    pub(super) fn estimated(
+        &self,
+        cells: &[CellOf],
+        metric: usize,
+        over: bool,
+    ) -> Option<Estimated> {
+        let all = Pairs { pairs: pairs(cells, metric).into_values().collect() };
+        let ([control, treatment], difference) = all.difference()?;
+        let alpha = alpha_of(over, self.looks());
+        let relative = all.relative().map(|relative| relative.effect(alpha));
+        let effect = difference.effect(alpha);
+        Some(Estimated { control, treatment, pairs: all.pairs.len(), effect, relative })
+    }
+
     fn sample(&self, members: &[Member], cells: &[CellOf], metric: usize) -> Sample {
         match self.design {
             Design::Prefixes { .. } => Sample::Prefixes(two_arms(members, cells, metric)),

@@ -11,6 +11,7 @@
 mod analysis;
 #[cfg(test)]
 mod arithmetic;
+mod arms;
 mod design;
 mod guard;
 mod measure;
@@ -21,6 +22,7 @@ mod simulation;
 mod stats;
 mod verdict;
 
+pub use arms::{CONTROLS, Estimated, ThreeArms, ThreeArmsSpec, Turn, excess};
 pub use design::{
     Arm, Design, Experiment, LENGTH_MAX, Member, Schedule, SpecError, assign, places,
 };

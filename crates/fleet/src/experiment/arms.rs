@@ -1,0 +1,269 @@
+//! Three arms on one host: what is tried, and two controls, by clusters of clients and by time.
+//!
+//! Time comes in pairs of blocks. In a pair a cluster takes part or not, by a draw; one that does
+//! runs a control in one block and what is tried in the other, and which goes first is drawn, too.
+//! So each comparison is a switchback of its own, by [`Experiment`], and the differences are within
+//! a cluster. Never by flow: see the [module](super).
+
+use super::analysis::{Limits, compare_groups};
+use super::design::{Arm, Design, Experiment, Schedule, SpecError};
+use super::report::Effect;
+use super::{CellOf, chance};
+use crate::Interval;
+
+/// The two controls.
+pub const CONTROLS: usize = 2;
+
+/// A comparison of what is tried with two controls.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ThreeArms {
+    experiment: Experiment,
+    share: f64,
+}
+
+/// How three arms are compared.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct ThreeArmsSpec {
+    /// The first interval.
+    pub start: Interval,
+    /// The length of a block, in intervals.
+    pub block: u32,
+    /// How many pairs of blocks there are: 4 or more.
+    pub pairs: u32,
+    /// Intervals after each change that are left out.
+    pub wash_out: u32,
+    /// The share of time that clusters spend in the controls, both together: above 0, 0.5 at most.
+    pub share: f64,
+    /// Whether clusters change each for itself, or all at once since they share a bottleneck.
+    pub schedule: Schedule,
+    /// The seed of the draws.
+    pub seed: u64,
+}
+
+/// What a cluster runs in an interval.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Turn {
+    /// The control; `None`: what is tried.
+    pub control: Option<usize>,
+    /// Which comparison this interval is of, by its control, and in which block. `None`: of none, since the cluster
+    /// takes no part, or since it has just changed.
+    pub part: Option<(usize, i64)>,
+}
+
+/// A metric under what is tried and under a control.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Estimated {
+    /// The mean under the control.
+    pub control: f64,
+    /// The mean under what is tried.
+    pub treatment: f64,
+    /// Pairs of blocks that both have.
+    pub pairs: usize,
+    /// What is tried less the control.
+    pub effect: Effect,
+    /// The same as a share of the control's mean; none where that may be zero.
+    pub relative: Option<Effect>,
+}
+
+impl ThreeArms {
+    /// Checks a plan.
+    ///
+    /// # Errors
+    /// It cannot be: then why.
+    pub fn new(spec: ThreeArmsSpec) -> Result<Self, SpecError> {
+        let ThreeArmsSpec { start, block, pairs, wash_out, share, schedule, seed } = spec;
+        if !(share > 0.0 && share <= 0.5) {
+            return Err(SpecError::Share(share));
+        }
+        let length = block.saturating_mul(2).saturating_mul(pairs);
+        let design = Design::Switchback { block, schedule };
+        let experiment = Experiment {
+            control: Arm::Safe,
+            treatment: Arm::Learn,
+            design,
+            start,
+            length,
+            wash_out,
+            metric: None,
+            guards: Vec::new(),
+            seed,
+        };
+        experiment.check()?;
+        Ok(Self { experiment, share })
+    }
+
+    /// The interval after the last one.
+    pub fn end(&self) -> Interval {
+        self.experiment.end()
+    }
+
+    /// What a cluster runs in an interval.
+    pub fn turn(&self, cluster: &str, interval: Interval) -> Turn {
+        let tried = Turn { control: None, part: None };
+        let Some((block, arm, wash_out)) = self.experiment.part(cluster, 0, interval) else {
+            return tried;
+        };
+        let together = matches!(
+            self.experiment.design,
+            Design::Switchback { schedule: Schedule::Together, .. }
+        );
+        let (whose, seed) = (if together { "" } else { cluster }, self.experiment.seed);
+        let draw = chance(seed ^ 0x7468_7265_6561_726d, whose, block.div_euclid(2) as u64);
+        let place = (draw >> 11) as f64 / (1_u64 << 53) as f64;
+        // Half of a pair's time is the control's.
+        if place >= 2.0 * self.share {
+            return tried;
+        }
+        let which = usize::from(place >= self.share);
+        let control = (arm == 0).then_some(which);
+        Turn { control, part: (!wash_out).then_some((which, block)) }
+    }
+
+    /// What the cells of one comparison say of each of so many metrics, at a time at which it is over or not. Before the
+    /// end the intervals are wider, so that one may look after every pair.
+    pub fn estimates(
+        &self,
+        cells: &[CellOf],
+        metrics: usize,
+        through: Interval,
+    ) -> Vec<Option<Estimated>> {
+        let elapsed = (through.0 + 1).saturating_sub(self.experiment.start.0);
+        let over = elapsed >= u64::from(self.experiment.length);
+        let block = u64::from(self.experiment.block());
+        // A pair counts when both of its blocks are over.
+        let blocks = if over { i64::MAX } else { (elapsed / (2 * block) * 2) as i64 };
+        let counted: Vec<CellOf> = cells.iter().filter(|c| c.block < blocks).cloned().collect();
+        (0..metrics).map(|metric| self.experiment.estimated(&counted, metric, over)).collect()
+    }
+}
+
+/// How far a group of clusters is beyond a limit relative to another at the same time, by Welch: the
+/// mean of `factors.0`·treatment − `factors.1`·control − `factors.2`, with the interval that misses
+/// the truth with probability `alpha`. `None` with fewer than two clusters in either.
+pub fn excess(
+    control: &[f64],
+    treatment: &[f64],
+    factors: (f64, f64, f64),
+    alpha: f64,
+) -> Option<Effect> {
+    compare_groups(&Limits { control, treatment, factors }, alpha)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::super::{Cell, Observation};
+    use super::*;
+
+    fn spec() -> ThreeArmsSpec {
+        ThreeArmsSpec {
+            start: Interval(100),
+            block: 6,
+            pairs: 24,
+            wash_out: 1,
+            share: 0.1,
+            schedule: Schedule::Each,
+            seed: 7,
+        }
+    }
+
+    #[test]
+    fn the_controls_get_the_share_of_time_that_was_asked_for_each_half_of_it() {
+        let plan = ThreeArms::new(spec()).unwrap();
+        let (mut of, mut all) = ([0.0; 2], 0.0);
+        for cluster in 0..500 {
+            let key = format!("10.0.{cluster}.0/24");
+            for at in 100..plan.end().0 {
+                all += 1.0;
+                if let Some(control) = plan.turn(&key, Interval(at)).control {
+                    of[control] += 1.0;
+                }
+            }
+        }
+        for share in of.map(|count| count / all) {
+            assert!((0.045..0.055).contains(&share), "{share}");
+        }
+        assert_eq!(plan.turn("10.0.0.0/24", plan.end()), Turn { control: None, part: None });
+    }
+
+    /// A cluster is the same for a whole block, and in a pair it has both arms or none.
+    #[test]
+    fn a_cluster_that_takes_part_runs_both_arms_of_a_pair() {
+        let plan = ThreeArms::new(ThreeArmsSpec { share: 0.5, ..spec() }).unwrap();
+        let mut seen: BTreeMap<(usize, i64), [bool; 2]> = BTreeMap::new();
+        for at in 100..plan.end().0 {
+            let turn = plan.turn("192.0.2.0/24", Interval(at));
+            let since = (at - 100) % 6;
+            assert_eq!(turn.part.is_none(), since == 0, "the first interval is washed out");
+            let Some((which, block)) = turn.part else { continue };
+            let arm = usize::from(turn.control.is_none());
+            seen.entry((which, block / 2)).or_default()[arm] = true;
+        }
+        assert_eq!(seen.len(), 24);
+        assert!(seen.values().all(|both| *both == [true; 2]), "{seen:?}");
+    }
+
+    #[test]
+    fn all_clusters_change_at_once_where_they_share_a_bottleneck() {
+        let spec = ThreeArmsSpec { schedule: Schedule::Together, share: 0.3, ..spec() };
+        let plan = ThreeArms::new(spec).unwrap();
+        for at in 100..plan.end().0 {
+            let [a, b] = ["a", "b"].map(|key| plan.turn(key, Interval(at)));
+            assert_eq!(a, b);
+        }
+    }
+
+    #[test]
+    fn a_difference_is_found_with_its_size() {
+        let plan = ThreeArms::new(ThreeArmsSpec { share: 0.5, ..spec() }).unwrap();
+        let mut cells: BTreeMap<(usize, i64), CellOf> = BTreeMap::new();
+        for member in 0..20 {
+            let key = format!("10.0.{member}.0/24");
+            for at in 100..plan.end().0 {
+                let turn = plan.turn(&key, Interval(at));
+                let Some((0, block)) = turn.part else { continue };
+                let arm = u8::from(turn.control.is_none());
+                // Levels that differ by cluster and block, and 5 % more where it is tried.
+                let level = 10.0 + member as f64 + (block % 5) as f64;
+                let value = level * if arm == 1 { 1.05 } else { 1.0 };
+                let cell = Cell::default();
+                let of =
+                    cells.entry((member, block)).or_insert(CellOf { member, block, arm, cell });
+                of.cell.add(&Observation::Values(vec![Some(value), None]));
+            }
+        }
+        let cells: Vec<CellOf> = cells.into_values().collect();
+        let [found, none] = &plan.estimates(&cells, 2, plan.end())[..] else { panic!("two") };
+        let relative = found.unwrap().relative.unwrap();
+        assert!(relative.low > 0.0 && relative.low < 0.05 && relative.high > 0.05, "{relative:?}");
+        assert_eq!(*none, None);
+        // Half-way through a pair that pair does not count.
+        let early = plan.estimates(&cells, 1, Interval(100 + 12 * 5 + 6))[0].unwrap();
+        assert_eq!(early.pairs, 5);
+    }
+
+    #[test]
+    fn a_group_that_is_beyond_its_limit_is_found_and_one_within_is_not() {
+        let control = [0.001, 0.002, 0.001, 0.0, 0.003, 0.001];
+        let factors = (1.0, 1.0, 0.02);
+        let bad = excess(&control, &[0.07, 0.08, 0.075, 0.06, 0.07, 0.065], factors, 1e-3).unwrap();
+        assert!(bad.low > 0.0, "{bad:?}");
+        let good =
+            excess(&control, &[0.003, 0.002, 0.004, 0.001, 0.002, 0.0], factors, 1e-3).unwrap();
+        assert!(good.high < 0.0, "{good:?}");
+        assert_eq!(excess(&control, &[0.5], factors, 1e-3), None);
+    }
+
+    #[test]
+    fn plans_that_cannot_be_are_refused() {
+        for wrong in [
+            ThreeArmsSpec { share: 0.0, ..spec() },
+            ThreeArmsSpec { share: 0.6, ..spec() },
+            ThreeArmsSpec { pairs: 3, ..spec() },
+            ThreeArmsSpec { wash_out: 6, ..spec() },
+        ] {
+            assert!(ThreeArms::new(wrong).is_err(), "{wrong:?}");
+        }
+    }
+}
