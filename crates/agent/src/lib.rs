@@ -18,6 +18,7 @@ mod datapath;
 mod doors;
 mod error;
 mod kernel;
+mod operate;
 
 pub use config::{Checked, check};
 pub use config::{
@@ -33,10 +34,11 @@ pub use datapath::{Datapath, Link};
 pub use doors::flow_table;
 pub use doors::{DatapathStatus, EdgeStatus, FlowView, RuleStatus, Status, Why};
 pub use doors::{Look, look, top};
-pub use doors::{ask_flows, ask_status, ask_why};
+pub use doors::{ask_flows, ask_status, ask_why, order};
 pub use error::Error;
 pub use kernel::Assigned;
 pub use kernel::{Unloaded, unload};
+pub use operate::{Done, Held, HoldStatus, LONGEST, Order, Target, Verb};
 pub use trimtab_steer::safety::{Arm, Harm, Measured};
 
 /// Default folder of the sockets and the lock.

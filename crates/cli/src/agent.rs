@@ -4,10 +4,10 @@ use std::io::Write;
 use std::path::Path;
 
 use serde::Serialize;
-use trimtab_agent as agent;
+use trimtab_agent::{self as agent, Order, Verb};
 use trimtab_kernel::{Doctor, Health};
 
-use crate::args::{Agent, AgentCommand, AskAgent};
+use crate::args::{Agent, AgentCommand, AskAgent, EndOrder, OrderAgent};
 use crate::{Failure, print};
 
 /// Runs the daemon, or asks the one that runs.
@@ -30,6 +30,11 @@ pub(crate) fn run(args: Agent) -> Result<(), Failure> {
             }
             agent::top(&ask.socket, interval)
         }
+        Some(AgentCommand::Pause(order)) => return lasting(Verb::Pause, order),
+        Some(AgentCommand::Exclude(order)) => return lasting(Verb::Exclude, order),
+        Some(AgentCommand::Restore(order)) => return lasting(Verb::Restore, order),
+        Some(AgentCommand::Resume(order)) => return at_once(Verb::Resume, order),
+        Some(AgentCommand::Reset(order)) => return at_once(Verb::Reset, order),
         Some(AgentCommand::Check { config }) => {
             return print(&agent::check(&config).map_err(Failure::input)?.to_string());
         }
@@ -38,6 +43,19 @@ pub(crate) fn run(args: Agent) -> Result<(), Failure> {
         }
     };
     done.map_err(Failure::input)
+}
+
+fn lasting(verb: Verb, OrderAgent { target, lasts, ask }: OrderAgent) -> Result<(), Failure> {
+    let lasts = lasts.map(trimtab_units::Duration::as_secs_f64);
+    order(&Order { verb, target, lasts }, &ask)
+}
+
+fn at_once(verb: Verb, EndOrder { target, ask }: EndOrder) -> Result<(), Failure> {
+    order(&Order { verb, target, lasts: None }, &ask)
+}
+
+fn order(order: &Order, ask: &AskAgent) -> Result<(), Failure> {
+    show(agent::order(&ask.socket, order), ask, ToString::to_string)
 }
 
 fn show<T: Serialize>(

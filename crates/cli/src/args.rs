@@ -130,6 +130,29 @@ pub(crate) enum AgentCommand {
         #[command(flatten)]
         ask: AskAgent,
     },
+    /// Pause steering: connections get back what they had before, and are measured.
+    ///
+    /// Sockets keep the algorithm that a rule gave them, with its own defaults.
+    #[command(after_help = TARGETS)]
+    Pause(OrderAgent),
+    /// End the orders on a target, and re-arm the breaker of a rule.
+    ///
+    /// `resume all` ends all orders but exclusions, which are ended by their own names.
+    #[command(after_help = TARGETS)]
+    Resume(EndOrder),
+    /// Leave a destination, a port or a cgroup alone: no rule applies there.
+    ///
+    /// Sockets to which a rule gave an algorithm get back their former one, also open ones.
+    #[command(after_help = TARGETS)]
+    Exclude(OrderAgent),
+    /// Reset knobs to their defaults, and forget what was learnt; steering begins anew.
+    #[command(after_help = TARGETS)]
+    Reset(EndOrder),
+    /// Give sockets back their former algorithm at once, also open ones.
+    ///
+    /// No rule applies to them until `trimtab agent resume`.
+    #[command(after_help = TARGETS)]
+    Restore(OrderAgent),
     /// Check a configuration, without starting an agent or changing anything.
     Check {
         /// The configuration
@@ -146,6 +169,44 @@ pub(crate) enum AgentCommand {
         #[arg(long, value_name = "FILE")]
         config: Option<PathBuf>,
     },
+}
+
+/// What `trimtab agent` gives orders about.
+const TARGETS: &str = "Targets:
+  all                                    every connection
+  rule:NAME                              those of a rule
+  flow:NUMBER                            one, by its number in `trimtab agent flows`
+  192.0.2.0/24, 2001:db8::/48, ADDRESS   those to a destination
+  port:NUMBER                            those with a local port
+  cgroup:/PATH                           those of a cgroup and all below it
+
+Orders act at once, on open connections too, and outlive the agent's restart. `trimtab agent
+status` lists them. Root may give them, and the group that [sockets] operators names.";
+
+/// An order to the agent.
+#[derive(Debug, Args)]
+pub(crate) struct OrderAgent {
+    /// Which connections
+    #[arg(value_name = "TARGET")]
+    pub(crate) target: trimtab_agent::Target,
+
+    /// How long it is in force, e.g. 10min [default: until it is resumed]
+    #[arg(long = "for", value_name = "TIME")]
+    pub(crate) lasts: Option<Duration>,
+
+    #[command(flatten)]
+    pub(crate) ask: AskAgent,
+}
+
+/// An order to the agent that does not last.
+#[derive(Debug, Args)]
+pub(crate) struct EndOrder {
+    /// Which connections
+    #[arg(value_name = "TARGET")]
+    pub(crate) target: trimtab_agent::Target,
+
+    #[command(flatten)]
+    pub(crate) ask: AskAgent,
 }
 
 /// How to ask the agent.

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use trimtab_units::Time;
 
 use crate::config::Config;
-use crate::doors::control::{group_id, no_group};
+use crate::doors::access::Access;
 use crate::error::Error;
 use crate::kernel::places::Places;
 
@@ -30,9 +30,7 @@ pub fn check(path: &Path) -> Result<Checked, Error> {
     if let Some(fleet) = &config.fleet {
         fleet.options().map_err(|why| Error::Refused(format!("[fleet]: {why}")))?;
     }
-    if let Some(group) = config.sockets.group.as_deref().filter(|group| group_id(group).is_none()) {
-        return Err(no_group(group));
-    }
+    Access::new(&config.sockets)?;
     let missing = Places::new(&config.rules, Time::ZERO).missing(&config.rules, Time::ZERO);
     let troubles = [config.troubles(), config.remarks(), missing].concat();
     Ok(Checked { path: path.to_owned(), rules: config.rules.len(), troubles })

@@ -95,8 +95,12 @@ pub struct Config {
 pub struct Sockets {
     /// Folder of both sockets and the lock.
     pub folder: PathBuf,
-    /// A group whose members may use the control socket, as root may.
+    /// A group whose members may ask at the control socket, as root may.
     pub group: Option<String>,
+    /// A group whose members may give orders there, too.
+    pub operators: Option<String>,
+    /// The folder of what outlives the agent; `None`: the one of systemd, or [`Self::folder`].
+    pub state: Option<PathBuf>,
     /// Whether applications may send hints.
     pub hints: bool,
     /// Where Prometheus may ask; `None`: nowhere.
@@ -107,6 +111,13 @@ impl Sockets {
     /// The socket of `trimtab agent status` and its like.
     pub fn control(&self) -> PathBuf {
         self.folder.join("agent.sock")
+    }
+
+    /// Where orders are kept, so that they outlive the agent: `state`, the folder that systemd made
+    /// for it (`StateDirectory` of systemd.exec(5)), or `folder`.
+    pub(crate) fn state(&self) -> PathBuf {
+        let of_systemd = || std::env::var_os("STATE_DIRECTORY").map(PathBuf::from);
+        self.state.clone().or_else(of_systemd).unwrap_or_else(|| self.folder.clone())
     }
 
     /// The socket for hints of applications.
@@ -215,6 +226,8 @@ impl Config {
             sockets: Sockets {
                 folder: raw.sockets.folder,
                 group: raw.sockets.group,
+                operators: raw.sockets.operators,
+                state: raw.sockets.state,
                 hints: raw.sockets.hints,
                 metrics: raw.sockets.metrics,
             },

@@ -106,13 +106,22 @@ impl Default for RawSafety {
 pub(super) struct RawSockets {
     pub(super) folder: PathBuf,
     pub(super) group: Option<String>,
+    pub(super) operators: Option<String>,
+    pub(super) state: Option<PathBuf>,
     pub(super) hints: bool,
     pub(super) metrics: Option<SocketAddr>,
 }
 
 impl Default for RawSockets {
     fn default() -> Self {
-        Self { folder: PathBuf::from(crate::FOLDER), group: None, hints: true, metrics: None }
+        Self {
+            folder: PathBuf::from(crate::FOLDER),
+            group: None,
+            operators: None,
+            state: None,
+            hints: true,
+            metrics: None,
+        }
     }
 }
 

@@ -141,7 +141,7 @@ impl<L: Link> Connection<L> {
         self.applied = applied;
     }
 
-    fn record(&mut self, change: Change, cause: &Cause, now: Time) {
+    pub(super) fn record(&mut self, change: Change, cause: &Cause, now: Time) {
         let decision = Decision { at_s: seconds(now), change, applied: true, cause: cause.clone() };
         self.decisions.add(decision);
     }

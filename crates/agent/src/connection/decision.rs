@@ -115,6 +115,10 @@ pub enum Cause {
     },
     /// Nothing steers the connection any more, so it gets back what it had before.
     Back,
+    /// It gets the algorithm that it would run without Trimtab.
+    Former,
+    /// An operator has everything begin anew.
+    Reset,
     /// The connection suffered.
     Harm {
         /// From what.
@@ -215,6 +219,8 @@ impl fmt::Display for Cause {
             Self::Burst => f.write_str("the largest burst that the path has held"),
             Self::Asked { rule } => write!(f, "the steering of rule {rule} asks for it"),
             Self::Back => f.write_str("its steering ended, and it gets back its earlier setting"),
+            Self::Former => f.write_str("what it would run without Trimtab"),
+            Self::Reset => f.write_str("an operator reset it"),
             Self::Harm { harm, loss, queueing_ms } => {
                 let what = match harm {
                     Harm::Loss => "losses",

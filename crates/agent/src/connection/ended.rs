@@ -26,6 +26,16 @@ impl Ended {
         setting.suited = self.suited(to, setting.rule, setting.now);
     }
 
+    /// Forgets what connections under a rule found there.
+    pub(crate) fn forget(&mut self, to: IpAddr, rule: Option<&Rule>) {
+        self.forget_suited(to, rule);
+        if let Some(Steering::Muses(forest)) = rule.and_then(|rule| rule.steering.as_ref())
+            && let Some(trees) = &forest.trees
+        {
+            self.trees.remove(&(to.to_canonical(), trees.checksum()));
+        }
+    }
+
     /// The tree with which to begin under a rule; `None` where nothing is known.
     fn tree(&self, to: IpAddr, rule: Option<&Rule>) -> Option<usize> {
         let Some(Steering::Muses(forest)) = &rule?.steering else { return None };

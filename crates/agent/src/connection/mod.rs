@@ -5,6 +5,7 @@ pub(crate) mod customize;
 pub(crate) mod decision;
 pub(crate) mod ended;
 mod fleet;
+mod hold;
 mod rare;
 pub(crate) mod sizes;
 pub(crate) mod sleep;
@@ -36,6 +37,7 @@ use crate::connection::sizes::Sizes;
 use crate::connection::sleep::Sleep;
 use crate::daemon::logging;
 use crate::datapath::{self, Link};
+use crate::operate::Held;
 
 pub use decision::{Cause, Change, Decision};
 pub use standing::Standing;
@@ -70,6 +72,10 @@ pub(crate) struct Setting<'a> {
     pub(crate) suited: Option<Spec>,
     /// Where the configurations of a fleet come from.
     pub(crate) edge: Option<&'a Edge>,
+    /// The order that a connection stands under when it opens.
+    pub(crate) held: Option<Held>,
+    /// What it would run without Trimtab, where the datapath has that.
+    pub(crate) former: Option<Algorithm>,
 }
 
 /// What a look at a connection brought.
@@ -114,6 +120,8 @@ pub(crate) struct Connection<L> {
     /// Place of its rule.
     pub(crate) rule: Option<usize>,
     pub(crate) arm: Arm,
+    /// Why it is left alone; `None`: it is not.
+    pub(crate) held: Option<Held>,
     /// When it is due.
     pub(crate) next: Time,
     hint: Rare<Hint>,
@@ -161,6 +169,7 @@ impl<L: Link> Connection<L> {
             cookie,
             rule: place,
             arm,
+            held: setting.held,
             next: setting.now,
             hint: Rare::default(),
             decisions: Decisions::default(),
@@ -187,6 +196,7 @@ impl<L: Link> Connection<L> {
             sleep: Sleep::default(),
         };
         connection.kind = connection.kind_by(setting);
+        connection.run_former(setting);
         connection.start(DELTA_FIRST, setting);
         connection
     }
@@ -208,6 +218,7 @@ impl<L: Link> Connection<L> {
             self.drop_knobs(setting);
         }
         self.kind = kind;
+        self.run_former(setting);
         self.start(DELTA_FIRST, setting);
     }
 
@@ -219,14 +230,19 @@ impl<L: Link> Connection<L> {
 
     /// The rule, where what it says is carried out.
     fn steered_by<'a>(&self, setting: &Setting<'a>) -> Option<&'a Rule> {
-        let is_ours = setting.mode == Mode::Apply && self.arm == Arm::Treated && !self.yielded;
+        let is_ours = setting.mode == Mode::Apply && self.is_treated() && !self.yielded;
         setting.rule.filter(|rule| is_ours && self.runs(rule))
+    }
+
+    /// Whether what its rule says is for it: it is in no arm and under no order that says otherwise.
+    fn is_treated(&self) -> bool {
+        self.arm == Arm::Treated && self.held.is_none()
     }
 
     /// Begins with what its rule says; Mortise with this δ, in 1/packet.
     fn start(&mut self, delta: Option<f64>, setting: &Setting<'_>) {
         self.waits = false;
-        let is_ours = self.arm == Arm::Treated && !self.link.is_closing();
+        let is_ours = self.is_treated() && !self.link.is_closing();
         let Some(rule) = setting.rule.filter(|_| is_ours) else { return };
         if !self.runs(rule) {
             self.waits = true;
@@ -260,8 +276,10 @@ impl<L: Link> Connection<L> {
         match rule {
             _ if self.link.is_closing() => Standing::Closing,
             _ if self.yielded => Standing::Yielded,
+            _ if self.held.is_some() => self.held.map_or(Standing::Paused, Standing::from),
             None => Standing::Unmatched,
             Some(_) if self.arm == Arm::Holdback => Standing::Holdback,
+            Some(_) if self.arm == Arm::Former => Standing::Former,
             Some(rule) if !self.runs(rule) => Standing::Measured,
             Some(_) if self.is_resting() => Standing::Resting,
             Some(_) if mode == Mode::Advise => Standing::Advised,

@@ -2,6 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::operate::Held;
+
 /// How a connection stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -23,14 +25,35 @@ pub enum Standing {
     Measured,
     /// It is left alone, for comparison.
     Holdback,
+    /// It runs what it would run without Trimtab, for comparison.
+    Former,
     /// No rule is for it: it is left alone.
     Unmatched,
+    /// An operator paused its steering.
+    Paused,
+    /// An operator excluded the place that it goes to or comes from.
+    Excluded,
+    /// An operator had its former algorithm restored.
+    Restored,
+    /// The breaker of its rule tripped, and it has its former algorithm.
+    Tripped,
     /// It suffered, and rests with the fallback.
     Resting,
     /// Somebody else turned its knobs: it is left to them.
     Yielded,
     /// This side has closed it, and all data was acknowledged: it is not open any more, though its socket is there.
     Closing,
+}
+
+impl From<Held> for Standing {
+    fn from(held: Held) -> Self {
+        match held {
+            Held::Paused => Self::Paused,
+            Held::Excluded => Self::Excluded,
+            Held::Restored => Self::Restored,
+            Held::Tripped => Self::Tripped,
+        }
+    }
 }
 
 impl Standing {
@@ -45,7 +68,12 @@ impl Standing {
             Self::Set => "set",
             Self::Measured => "measured",
             Self::Holdback => "holdback",
+            Self::Former => "former",
             Self::Unmatched => "unmatched",
+            Self::Paused => "paused",
+            Self::Excluded => "excluded",
+            Self::Restored => "restored",
+            Self::Tripped => "tripped",
             Self::Resting => "resting",
             Self::Yielded => "yielded",
             Self::Closing => "closing",
@@ -67,7 +95,12 @@ impl Standing {
                 "it runs another algorithm than that of its rule, so it is only measured"
             }
             Self::Holdback => "it is in the control group, and left alone",
+            Self::Former => "it runs what it would run without Trimtab, for comparison",
             Self::Unmatched => "no rule matches it, so it is left alone",
+            Self::Paused => "an operator paused its steering: it has what it had before",
+            Self::Excluded => "an operator excluded it: no rule applies",
+            Self::Restored => "an operator restored its former algorithm",
+            Self::Tripped => "its rule did harm: it has its former algorithm until a resume",
             Self::Resting => "the guard ended its steering, and it rests with the fallback",
             Self::Yielded => "somebody else turned its knobs, so it is left alone",
             Self::Closing => "this side has closed it and sends nothing, so it is left alone",

@@ -1,5 +1,6 @@
 //! The agent without its doors: connections come and go, each is looked at when it is due.
 
+mod operate;
 pub(crate) mod tally;
 
 pub use tally::Tally;
@@ -10,7 +11,7 @@ use std::hash::{BuildHasher as _, RandomState};
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use trimtab_datapath::{Event, EventKind, FlowId, Identity, Totals};
+use trimtab_datapath::{Algorithm, Event, EventKind, FlowId, Identity, Totals};
 use trimtab_fleet_client::edge::Edge;
 use trimtab_qoe::{Factors, Model};
 use trimtab_steer::Distrust;
@@ -28,6 +29,7 @@ use crate::datapath::{Datapath, Link};
 use crate::kernel::ahead::{Ahead, Now};
 use crate::kernel::assign::Addresses;
 use crate::kernel::places::{Places, Who};
+use crate::operate::holds::Holds;
 
 /// Looks that are due within this, times the stretch, are made together.
 const TOGETHER: Duration = Duration::from_millis(2);
@@ -58,8 +60,21 @@ pub struct Core<D: Datapath> {
     edge: Option<Arc<Edge>>,
     /// What it chose, told to the kernel for connections to come.
     ahead: Ahead,
+    /// What operators have ordered.
+    holds: Holds,
+    /// What the system's connections run without Trimtab, where the datapath has it.
+    system: Option<Algorithm>,
     adopted: usize,
     looks: u64,
+}
+
+/// What is known before the first connection.
+#[derive(Debug, Default)]
+pub(crate) struct Before {
+    /// Orders that an agent before this one had.
+    pub(crate) holds: Holds,
+    /// What the system's connections run without Trimtab, where the datapath has it.
+    pub(crate) system: Option<Algorithm>,
 }
 
 impl<D: Datapath> Core<D> {
@@ -70,6 +85,16 @@ impl<D: Datapath> Core<D> {
 
     /// The same, with an edge of the fleet that the configuration names.
     pub fn with_edge(datapath: D, config: Config, edge: Option<Arc<Edge>>, now: Time) -> Self {
+        Self::begin(datapath, config, edge, Before::default(), now)
+    }
+
+    pub(crate) fn begin(
+        datapath: D,
+        config: Config,
+        edge: Option<Arc<Edge>>,
+        before: Before,
+        now: Time,
+    ) -> Self {
         let places = Places::new(&config.rules, now);
         let mut core = Self {
             datapath,
@@ -87,6 +112,8 @@ impl<D: Datapath> Core<D> {
             ended: Ended::default(),
             edge,
             ahead: Ahead::default(),
+            holds: before.holds,
+            system: before.system,
             adopted: 0,
             looks: 0,
         };
@@ -128,7 +155,8 @@ impl<D: Datapath> Core<D> {
     fn tell_ahead(&mut self, now: Time) {
         let at = Now { config: &self.config, edge: self.edge.as_deref(), now };
         self.ahead = Ahead::begin(&self.datapath, &mut self.places, &at);
-        let all: Vec<_> = self.connections.values().map(|c| (*c.link.identity(), c.rule)).collect();
+        let free = self.connections.values().filter(|connection| connection.held.is_none());
+        let all: Vec<_> = free.map(|c| (*c.link.identity(), c.rule)).collect();
         for (identity, place) in all {
             self.comes_from(&identity, place, now);
         }
@@ -228,12 +256,16 @@ impl<D: Datapath> Core<D> {
         let at = Now { config: &self.config, edge: self.edge.as_deref(), now };
         let mut setting = at.setting(place, self.governor.stretch());
         self.ended.complete(&mut setting, identity.remote.ip());
+        self.complete(&mut setting, &identity);
         let connection = Connection::new(link, arm, place, &setting);
+        let is_free = connection.held.is_none();
         tally(&mut self.tallies, &self.config, place, arm).opened += 1;
         self.connections.insert(identity.id, Box::new(connection));
         self.by_addresses.insert(self.hasher.hash_one(addresses(&identity)), identity.id);
         self.plan(identity.id, now);
-        self.comes_from(&identity, place, now);
+        if is_free {
+            self.comes_from(&identity, place, now);
+        }
     }
 
     fn remove(&mut self, id: FlowId, last: Option<&Totals>) {
@@ -278,6 +310,8 @@ impl<D: Datapath> Core<D> {
         }
         let stands = connection.standing(setting.mode, setting.rule);
         let (place, arm) = (connection.rule, connection.arm);
+        // What is held is of no arm.
+        let counts = connection.held.is_none();
         if looked.window.is_some() {
             let to = connection.link.identity().remote.ip();
             match connection.suited() {
@@ -303,7 +337,7 @@ impl<D: Datapath> Core<D> {
             tally.unanswered += unanswered;
             tally.fallbacks += u64::from(stands == Standing::Resting && was != Standing::Resting);
             tally.yielded += u64::from(stands == Standing::Yielded && was != Standing::Yielded);
-            if let Some((measured, score)) = &looked.window {
+            if let Some((measured, score)) = looked.window.as_ref().filter(|_| counts) {
                 tally.on_window(measured, *score);
             }
         }
@@ -343,7 +377,10 @@ impl<D: Datapath> Core<D> {
             let arm = Arm::of(identity.remote.ip(), self.config.holdback);
             let old = connection.rule.and_then(|place| before.rules.get(place));
             let new = place.and_then(|place| self.config.rules.get(place));
+            let rule = new.map(|rule| rule.name.as_str());
+            let held = self.holds.on(&operate::subject(rule, identity));
             let same = arm == connection.arm
+                && held == connection.held
                 && before.mode == self.config.mode
                 && print(old) == print(new);
             if same {
@@ -355,6 +392,8 @@ impl<D: Datapath> Core<D> {
                 if connection.is_asleep() {
                     woken.push(identity.id);
                 }
+                setting.former = operate::former(&self.former, self.system, identity);
+                connection.held = held;
                 connection.follow(arm, place, &setting);
             }
         }

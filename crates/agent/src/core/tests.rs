@@ -19,6 +19,7 @@ mod guard;
 mod learnt;
 #[path = "../../tests/agent/model.rs"]
 mod model;
+mod operate;
 mod sleep;
 mod trees;
 

@@ -17,9 +17,11 @@ use trimtab_kernel::{Algorithm, Datapath, Event, EventKind, Flow, Identity, Opti
 use trimtab_units::{Duration, Time};
 
 use crate::config::{Config, DatapathOptions, Fleet};
-use crate::core::Core;
+use crate::core::{Before, Core};
 use crate::daemon::lock::Lock;
 use crate::daemon::notify::Manager;
+use crate::datapath::algorithm;
+use crate::doors::access::{Access, Peer};
 use crate::doors::control::{self, Question};
 use crate::doors::hints;
 use crate::doors::http;
@@ -28,9 +30,12 @@ use crate::doors::table::count;
 use crate::doors::view::{DatapathStatus, EdgeStatus, Frame, Programs, Status};
 use crate::error::Error;
 use crate::kernel::assign::Assignment;
-use crate::kernel::default::DefaultAlgorithm;
+use crate::kernel::default::{self, DefaultAlgorithm};
 use crate::kernel::places;
 use crate::kernel::sock_diag::{SockDiag, own_netns};
+use crate::operate::file::OrderFile;
+use crate::operate::holds::Holds;
+use crate::operate::{Done, Order};
 
 /// The loop wakes at least so often, and at most so often when events do not come.
 const WAIT_MAX: Duration = Duration::from_millis(250);
@@ -49,6 +54,10 @@ const NOTES: usize = 20;
 pub(crate) struct Shared {
     core: Mutex<Core<Datapath>>,
     frame: Mutex<Frame>,
+    /// Where orders are kept. Locked before the core, so that the newest are written last.
+    orders: Mutex<OrderFile>,
+    /// An order changed what sockets are to run.
+    ordered: AtomicBool,
 }
 
 impl Shared {
@@ -65,7 +74,26 @@ impl Shared {
         self.core().status(&frame, trimtab_kernel::now())
     }
 
-    fn answer(&self, question: &Question) -> Result<serde_json::Value, String> {
+    /// Does what an operator asks for, and keeps it.
+    fn order(&self, order: &Order, by: &Peer) -> Result<Done, String> {
+        let now = trimtab_kernel::now();
+        let mut done = self.core().operate(order, &by.name(), now)?;
+        self.ordered.store(true, Ordering::Relaxed);
+        info!("{}, by order of {}", done.text, by.name());
+        if let Err(error) = self.keep_orders() {
+            warn!("{error}");
+            done.text = format!("{}. But: {error}", done.text);
+        }
+        Ok(done)
+    }
+
+    fn keep_orders(&self) -> Result<(), Error> {
+        let file = self.orders.lock().unwrap_or_else(PoisonError::into_inner);
+        let holds = self.core().holds().clone();
+        file.write(&holds, trimtab_kernel::now())
+    }
+
+    fn answer(&self, question: &Question, by: &Peer) -> Result<serde_json::Value, String> {
         let now = trimtab_kernel::now();
         let told = match question {
             Question::Status => serde_json::to_value(self.status()),
@@ -76,6 +104,10 @@ impl Shared {
             Question::Why { flow } => {
                 let why = self.core().why(flow, now)?;
                 serde_json::to_value(why)
+            }
+            Question::Order { order } => {
+                let done = self.order(order, by)?;
+                serde_json::to_value(done)
             }
         };
         told.map_err(|e| e.to_string())
@@ -214,6 +246,29 @@ pub(crate) fn reset_knobs(flow: &Flow) -> bool {
     had_others
 }
 
+/// Where what `net.ipv4.tcp_congestion_control` was before is kept.
+fn former_file(folder: &Path) -> PathBuf {
+    folder.join("former-algorithm")
+}
+
+/// What is known before the first connection: the orders in force, and what the system would run.
+fn before(config: &Config, orders: &OrderFile, now: Time) -> Before {
+    let holds = orders.read(now).unwrap_or_else(|error| {
+        warn!("{error}");
+        Holds::default()
+    });
+    for hold in holds.status(now) {
+        info!(
+            "{} is {} since before the start, by order of {}",
+            hold.target,
+            hold.held.name(),
+            hold.by
+        );
+    }
+    let system = default::system(&former_file(&config.sockets.folder));
+    Before { holds, system: system.as_deref().and_then(algorithm) }
+}
+
 struct Agent {
     path: PathBuf,
     shared: Arc<Shared>,
@@ -259,7 +314,9 @@ impl Agent {
         give_own_knobs(&datapath);
         let programs = Programs::of(&datapath);
         let assignment = Assignment::new(&config, now);
-        let core = Core::with_edge(datapath, config, edge.clone(), now);
+        let orders = OrderFile::at(&config.sockets.state());
+        let before = before(&config, &orders, now);
+        let core = Core::begin(datapath, config, edge.clone(), before, now);
         let open = core.len();
         tell_of(core.config());
         info!("{name} {there}; {} taken over", count(core.adopted(), "connection"));
@@ -276,7 +333,12 @@ impl Agent {
         let diag = SockDiag::open().ok().zip(own_netns());
         let mut agent = Self {
             path: path.to_owned(),
-            shared: Arc::new(Shared { core: Mutex::new(core), frame: Mutex::new(frame) }),
+            shared: Arc::new(Shared {
+                core: Mutex::new(core),
+                frame: Mutex::new(frame),
+                orders: Mutex::new(orders),
+                ordered: AtomicBool::new(false),
+            }),
             events,
             manager: Manager::from_environment(),
             default: None,
@@ -303,8 +365,8 @@ impl Agent {
 
     fn open_doors(&self) -> Result<(), Error> {
         let sockets = self.shared.core().config().sockets.clone();
-        let mode = if sockets.group.is_some() { 0o660 } else { 0o600 };
-        let control = control::listen(&sockets.control(), mode, sockets.group.as_deref())?;
+        let access = Access::new(&sockets)?;
+        let control = control::listen(&sockets.control(), &access)?;
         if sockets.hints {
             let listener = hints::open(&sockets.hints())?;
             let shared = Arc::clone(&self.shared);
@@ -321,7 +383,8 @@ impl Agent {
         // Last: who gets an answer here finds the other doors open.
         let shared = Arc::clone(&self.shared);
         spawn("control", move || {
-            closed("control", control::serve(&control, |question| shared.answer(&question)));
+            let answer = |question, by: &Peer| shared.answer(&question, by);
+            closed("control", control::serve(&control, &access, answer));
         })?;
         Ok(())
     }
@@ -329,11 +392,12 @@ impl Agent {
     fn set_default(&mut self) -> Result<(), Error> {
         let (wanted, folder) = {
             let core = self.shared.core();
-            (core.config().default_algorithm, core.config().sockets.folder.clone())
+            let wanted = core.config().default_algorithm && !core.holds().restore_all();
+            (wanted, core.config().sockets.folder.clone())
         };
         self.default = if wanted {
             let name = self.shared.frame().algorithm.clone();
-            Some(DefaultAlgorithm::set(&name, folder.join("former-algorithm"))?)
+            Some(DefaultAlgorithm::set(&name, former_file(&folder))?)
         } else {
             if let Some(default) = self.default.take() {
                 default.restore()?;
@@ -355,6 +419,13 @@ impl Agent {
             (next, core.take_notes())
         };
         self.tell_some(&notes);
+        if self.shared.ordered.swap(false, Ordering::Relaxed) {
+            // What sockets run follows at once.
+            self.assignment.hurry(now);
+            self.set_default()?;
+            self.chores_at = now;
+            self.chores(now);
+        }
         if now.since(self.chores_at) >= CHORES {
             self.chores_at = now;
             self.chores(now);
@@ -415,6 +486,7 @@ impl Agent {
         }
         self.notes = 0;
         self.look_up_ended();
+        self.expire_orders(now);
         let notes = self.assignment.run(&self.shared, now);
         self.tell_some(&notes);
         if let Some(trouble) = self.default.as_mut().and_then(DefaultAlgorithm::look) {
@@ -500,6 +572,20 @@ impl Agent {
             .collect();
         drop(frame);
         self.manager.alive(&count(self.open, "connection"));
+    }
+
+    /// Orders whose time is over end, and what sockets run follows.
+    fn expire_orders(&mut self, now: Time) {
+        let over = self.shared.core().expire_orders(now);
+        if over.is_empty() {
+            return;
+        }
+        over.iter().for_each(|what| info!("{what}: the time of the order is over"));
+        self.assignment.hurry(now);
+        let kept = self.shared.keep_orders().and_then(|()| self.set_default());
+        if let Err(error) = kept {
+            warn!("{error}");
+        }
     }
 
     /// Reads the configuration again, and keeps the one in force when it is wrong.

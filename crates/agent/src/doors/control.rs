@@ -6,13 +6,14 @@ use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::Path;
 use std::time::Duration;
 
-use rustix::fs::Gid;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
+use crate::doors::access::{Access, Peer};
 use crate::doors::serve::{self, Terms};
 use crate::doors::view::{FlowView, Status, Why};
 use crate::error::Error;
+use crate::operate::{Done, Order};
 
 const TERMS: Terms = Terms {
     question_max: 4096,
@@ -23,7 +24,7 @@ const TERMS: Terms = Terms {
 const ANSWER_WITHIN: Duration = Duration::from_secs(10);
 
 /// A question.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "ask", rename_all = "lowercase", deny_unknown_fields)]
 pub(crate) enum Question {
     /// How the agent does.
@@ -34,6 +35,11 @@ pub(crate) enum Question {
     Why {
         /// Its number, an address, or a part of one.
         flow: String,
+    },
+    /// Do something.
+    Order {
+        /// What, with which connections.
+        order: Order,
     },
 }
 
@@ -47,20 +53,20 @@ pub(crate) enum Answer<T> {
     Error(String),
 }
 
-/// Makes a socket that only some may use: root, and a group where one is given.
-pub(crate) fn listen(path: &Path, mode: u32, group: Option<&str>) -> Result<UnixListener, Error> {
+/// Makes a socket that only some can reach: root, and the groups of those who may use it. A file has
+/// one group; where there are two, everybody reaches it, and [`Access`] alone tells them apart.
+pub(crate) fn listen(path: &Path, access: &Access) -> Result<UnixListener, Error> {
     remove_old(path)?;
     // Nobody else may connect before the mode is set.
     let before = rustix::process::umask(rustix::fs::Mode::from_raw_mode(0o177));
     let listener = UnixListener::bind(path);
     rustix::process::umask(before);
     let listener = listener.map_err(|e| fail("listen on", path, &e))?;
-    if let Some(group) = group {
-        let gid = group_id(group).ok_or_else(|| no_group(group))?;
-        rustix::fs::chown(path, None, Some(gid))
+    if let Some(group) = access.file_group() {
+        rustix::fs::chown(path, None, Some(group))
             .map_err(|e| fail("change the group of", path, &e))?;
     }
-    set_mode(path, mode)?;
+    set_mode(path, access.file_mode())?;
     Ok(listener)
 }
 
@@ -82,27 +88,20 @@ fn fail(what: &str, path: &Path, e: &dyn std::fmt::Display) -> Error {
     Error::system(format!("{what} {}", path.display()), e)
 }
 
-pub(crate) fn no_group(group: &str) -> Error {
-    Error::Refused(format!(
-        "[sockets] group: there is no group {group} in /etc/group; make it with `groupadd {group}`"
-    ))
-}
-
-/// The number of a group of `/etc/group`.
-pub(crate) fn group_id(name: &str) -> Option<Gid> {
-    let groups = std::fs::read_to_string("/etc/group").ok()?;
-    let fields = groups.lines().map(|line| line.split(':').collect::<Vec<_>>());
-    let id =
-        fields.into_iter().find(|fields| fields.first() == Some(&name))?.get(2)?.parse().ok()?;
-    Some(Gid::from_raw(id))
-}
-
 /// Answers clients; returns only when that is impossible.
 pub(crate) fn serve(
     listener: &UnixListener,
-    answer: impl Fn(Question) -> Result<serde_json::Value, String>,
+    access: &Access,
+    answer: impl Fn(Question, &Peer) -> Result<serde_json::Value, String>,
 ) -> std::io::Result<()> {
-    serve::serve(listener, &TERMS, |question| reply(question, &answer))
+    serve::serve(listener, &TERMS, |question, stream: &UnixStream| {
+        // Whose credentials the kernel does not tell is nobody.
+        let peer = Peer::of(stream).unwrap_or_default();
+        reply(question, |question| {
+            access.check(&peer, matches!(question, Question::Order { .. }))?;
+            answer(question, &peer)
+        })
+    })
 }
 
 fn reply(
@@ -168,4 +167,12 @@ pub fn ask_flows(socket: &Path) -> Result<Vec<FlowView>, Error> {
 /// None answers there, or it has no such connection, or several.
 pub fn ask_why(socket: &Path, flow: &str) -> Result<Why, Error> {
     ask(socket, &Question::Why { flow: flow.to_owned() })
+}
+
+/// Has the agent at a socket do something.
+///
+/// # Errors
+/// None answers there, the caller may not, or it cannot be done.
+pub fn order(socket: &Path, order: &Order) -> Result<Done, Error> {
+    ask(socket, &Question::Order { order: order.clone() })
 }

@@ -26,7 +26,7 @@ pub(crate) fn listen(address: SocketAddr) -> Result<TcpListener, Error> {
 
 /// Answers clients; returns only when that is impossible.
 pub(crate) fn serve(listener: &TcpListener, page: impl Fn() -> String) -> std::io::Result<()> {
-    serve::serve(listener, &TERMS, |question| answer(question, &page))
+    serve::serve(listener, &TERMS, |question, _| answer(question, &page))
 }
 
 fn answer(question: &[u8], page: impl Fn() -> String) -> Vec<u8> {

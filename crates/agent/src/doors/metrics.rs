@@ -155,6 +155,11 @@ impl Snapshot {
                 "Problems and exceptions; `trimtab agent status` lists them",
                 status.troubles.len() as f64,
             ),
+            (
+                "trimtab_agent_orders",
+                "Orders of operators in force, and breakers that have tripped",
+                status.orders.len() as f64,
+            ),
             ("trimtab_agent_up_seconds", "Time since it came", status.up_s),
         ] {
             let mut gauge: MetricEncoder<'_> =
@@ -310,6 +315,7 @@ mod tests {
                 by_hand: 1,
                 ..Assigned::default()
             }],
+            orders: Vec::new(),
             datapath: DatapathStatus {
                 slots: 64,
                 taken: 3,

@@ -72,7 +72,7 @@ pub(crate) struct Terms {
 pub(crate) fn serve<L: Listener>(
     listener: &L,
     terms: &Terms,
-    answer: impl Fn(&[u8]) -> Vec<u8>,
+    answer: impl Fn(&[u8], &L::Stream) -> Vec<u8>,
 ) -> Result<()> {
     listener.unblock()?;
     // In the order in which they came, so that the first is due first.
@@ -141,7 +141,7 @@ struct Client<S> {
 
 impl<S: Read + Write> Client<S> {
     /// Reads or writes as much as goes at once; whether the conversation is over.
-    fn go_on(&mut self, terms: &Terms, answer: impl Fn(&[u8]) -> Vec<u8>) -> bool {
+    fn go_on(&mut self, terms: &Terms, answer: impl Fn(&[u8], &S) -> Vec<u8>) -> bool {
         loop {
             let step = match &mut self.answer {
                 None => self.read(terms, &answer),
@@ -158,13 +158,13 @@ impl<S: Read + Write> Client<S> {
         }
     }
 
-    fn read(&mut self, terms: &Terms, answer: impl Fn(&[u8]) -> Vec<u8>) -> Result<()> {
+    fn read(&mut self, terms: &Terms, answer: impl Fn(&[u8], &S) -> Vec<u8>) -> Result<()> {
         let mut part = [0; 1024];
         let length = self.stream.read(&mut part)?;
         self.question.extend(&part[..length]);
         let ended = length == 0 || self.question.len() >= terms.question_max;
         if ended || (terms.is_whole)(&self.question) {
-            self.answer = Some((answer(&self.question), 0));
+            self.answer = Some((answer(&self.question, &self.stream), 0));
         }
         Ok(())
     }
@@ -181,7 +181,7 @@ mod tests {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
         let terms = Terms { question_max: 100, is_whole: |bytes| bytes.contains(&b'\n'), within };
-        let serve = move || serve(&listener, &terms, |_| b"ok".to_vec()).unwrap();
+        let serve = move || serve(&listener, &terms, |_, _| b"ok".to_vec()).unwrap();
         crate::daemon::spawn("door", serve).unwrap();
         address
     }
@@ -243,7 +243,7 @@ mod tests {
         let listener = UnixListener::bind(&path).unwrap();
         let within = Duration::from_secs(20);
         let terms = Terms { question_max: 10, is_whole: |_| true, within };
-        let answer = |_: &[u8]| vec![7; 4_000_000];
+        let answer = |_: &[u8], _: &UnixStream| vec![7; 4_000_000];
         crate::daemon::spawn("door", move || serve(&listener, &terms, answer).unwrap()).unwrap();
         let mut stream = UnixStream::connect(&path).unwrap();
         stream.write_all(b"?").unwrap();

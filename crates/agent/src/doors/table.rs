@@ -159,6 +159,7 @@ impl Status {
             ),
         ];
         text.extend(self.troubles.iter().map(|trouble| format!("note: {trouble}")));
+        text.extend(self.orders.iter().map(ToString::to_string));
         text.extend(self.assigned.iter().map(|assigned| gave(assigned, self.mode)));
         let mut lines: Vec<String> = text.iter().flat_map(|line| wrapped(line, width)).collect();
         if !self.rules.is_empty() {

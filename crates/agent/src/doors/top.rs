@@ -238,6 +238,7 @@ mod tests {
 
     fn look() -> Look {
         let status = Status {
+            orders: Vec::new(),
             schema: String::new(),
             version: "0.1.0".to_owned(),
             pid: 7,

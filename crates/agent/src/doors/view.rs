@@ -16,6 +16,7 @@ use crate::core::{Core, addresses};
 use crate::datapath::{Datapath, Link};
 use crate::doors::table::{cell, count};
 use crate::kernel::assign::Assigned;
+use crate::operate::HoldStatus;
 
 /// How the agent does.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -62,6 +63,9 @@ pub struct Status {
     /// Sockets by the rule that gives them an algorithm.
     #[serde(default)]
     pub assigned: Vec<Assigned>,
+    /// Orders of operators that are in force, and breakers that have tripped.
+    #[serde(default)]
+    pub orders: Vec<HoldStatus>,
     /// How the datapath does.
     #[serde(default)]
     pub datapath: DatapathStatus,
@@ -249,6 +253,17 @@ pub(crate) struct Frame {
     pub(crate) edge: Option<EdgeStatus>,
 }
 
+impl fmt::Display for HoldStatus {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { held, target, for_s, left_s, by } = self;
+        write!(f, "order: {target} is {} for {for_s:.0} s, by {by}", held.name())?;
+        match left_s {
+            Some(left) => write!(f, "; ends in {left:.0} s"),
+            None => write!(f, "; until `trimtab agent resume {target}`"),
+        }
+    }
+}
+
 impl<D: Datapath> Core<D> {
     pub(crate) fn status(&self, frame: &Frame, now: Time) -> Status {
         let mut rules: Vec<RuleStatus> = self
@@ -299,6 +314,7 @@ impl<D: Datapath> Core<D> {
             troubles: frame.troubles.clone(),
             rules,
             assigned: frame.assigned.clone(),
+            orders: self.holds().status(now),
             datapath: frame.datapath,
             edge: frame.edge,
         }

@@ -57,7 +57,8 @@ impl<'a> Now<'a> {
         let Self { config, edge, now } = *self;
         let rule = place.and_then(|place| config.rules.get(place));
         let (mode, safety) = (config.mode, &config.safety);
-        Setting { now, mode, safety, rule, stretch, tree: None, suited: None, edge }
+        let (tree, suited, held, former) = (None, None, None, None);
+        Setting { now, mode, safety, rule, stretch, tree, suited, edge, held, former }
     }
 }
 

@@ -128,6 +128,11 @@ impl Assignment {
         self.next = needed.then_some(now);
     }
 
+    /// The next walk, where there is one, is due now.
+    pub(crate) fn hurry(&mut self, now: Time) {
+        self.next = self.next.map(|_| now);
+    }
+
     /// What is wrong.
     pub(crate) fn trouble(&self) -> Option<String> {
         self.trouble.clone()

@@ -62,6 +62,13 @@ impl DefaultAlgorithm {
     }
 }
 
+/// What connections of this network namespace run where the agent has not set it; `former` keeps what
+/// it was before an agent did.
+pub(crate) fn system(former: &std::path::Path) -> Option<String> {
+    let kept = std::fs::read_to_string(former).ok().filter(|name| !name.is_empty());
+    kept.or_else(|| read().ok())
+}
+
 fn read() -> Result<String, Error> {
     std::fs::read_to_string(SYSCTL)
         .map(|text| text.trim().to_owned())

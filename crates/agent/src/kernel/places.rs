@@ -202,6 +202,13 @@ pub(crate) fn has_bpf_fs() -> bool {
     mount_of("bpf").is_some()
 }
 
+/// The numbers of a cgroup, named as in `/proc/PID/cgroup`, and of all below it; empty where there
+/// is none.
+pub(crate) fn cgroup_ids(path: &str) -> BTreeSet<u64> {
+    let root = mount_of("cgroup2");
+    root.map(|root| cgroups_below(&root.join(path.trim_start_matches('/')))).unwrap_or_default()
+}
+
 /// A cgroup and all below it, by their inodes, which the kernel numbers them by.
 fn cgroups_below(folder: &Path) -> BTreeSet<u64> {
     let mut ids = BTreeSet::new();

@@ -149,6 +149,37 @@ pub(crate) fn netns_cookie(socket: impl AsFd) -> io::Result<u64> {
     if done == 0 { Ok(cookie) } else { Err(io::Error::last_os_error()) }
 }
 
+/// The supplementary groups of who made the other end of a Unix socket, as they were then.
+pub(crate) fn peer_groups(socket: impl AsFd) -> io::Result<Vec<u32>> {
+    // The kernel says how many there are when there is too little room (`SO_PEERGROUPS` of
+    // socket(7): ERANGE).
+    let mut groups = vec![0_u32; 64];
+    loop {
+        let mut length = size_of_val(&groups[..]) as libc::socklen_t;
+        // SAFETY: the kernel writes at most `length` bytes to where `groups` is, and that many are
+        // there.
+        let done = unsafe {
+            libc::getsockopt(
+                socket.as_fd().as_raw_fd(),
+                libc::SOL_SOCKET,
+                libc::SO_PEERGROUPS,
+                groups.as_mut_ptr().cast(),
+                &raw mut length,
+            )
+        };
+        let count = length as usize / size_of::<u32>();
+        if done == 0 {
+            groups.truncate(count);
+            return Ok(groups);
+        }
+        let error = io::Error::last_os_error();
+        if error.raw_os_error() != Some(libc::ERANGE) || count <= groups.len() {
+            return Err(error);
+        }
+        groups.resize(count, 0);
+    }
+}
+
 /// The network namespace of a socket. Of a Unix socket that was accepted it is the one in which the other
 /// end was made (`unix_stream_connect` of `net/unix/af_unix.c`), which that end cannot forge.
 pub(crate) fn netns_of(socket: impl AsFd) -> io::Result<OwnedFd> {

@@ -8,10 +8,15 @@ use super::assign::{Wanted, name_of};
 use super::places::Who;
 use crate::core::Core;
 use crate::datapath::{Datapath, Link};
+use crate::operate::Held;
+use crate::operate::target::Subject;
 
 impl<D: Datapath> Core<D> {
     /// What the rules say of a socket's algorithm. One that listens gets what all its connections would get.
     pub(crate) fn wanted(&mut self, socket: &Socket, now: Time) -> Wanted {
+        if self.is_restored(socket, now) {
+            return Wanted::Nothing;
+        }
         let (who, rules) = (Who::from(socket), &self.config.rules);
         let places = match socket.remote {
             Some(remote) if Arm::of(remote.ip(), self.config.holdback) == Arm::Holdback => {
@@ -27,6 +32,27 @@ impl<D: Datapath> Core<D> {
             Some(algorithm) => Wanted::Give(algorithm, first),
             None => Wanted::Nothing,
         }
+    }
+
+    /// Whether an operator, or the breaker of a rule, wants a socket to have its former algorithm.
+    fn is_restored(&mut self, socket: &Socket, now: Time) -> bool {
+        if self.holds().is_empty() {
+            return false;
+        }
+        let (who, rules) = (Who::from(socket), &self.config.rules);
+        let place = match socket.remote {
+            Some(_) => self.places.rule_of(&who, rules, now),
+            None => self.places.rules_of_listener(&who, rules, now).first().copied(),
+        };
+        let flow = |remote| self.by_addresses(socket.local, remote, socket.netns_cookie);
+        let subject = Subject {
+            rule: self.rule(place).map(|rule| rule.name.as_str()),
+            flow: socket.remote.and_then(flow).map(|id| id.0),
+            remote: socket.remote.map(|remote| remote.ip()),
+            port: who.port(),
+            cgroup: who.cgroup(),
+        };
+        self.holds().on(&subject).is_some_and(Held::wants_former)
     }
 
     /// Whether we let take over what a socket runs. Since it told what it runs, another may have taken

@@ -17,6 +17,7 @@ mod lifetime;
 mod model;
 mod muses;
 mod nginx;
+mod operate;
 mod policy;
 mod setup;
 mod transfer;

@@ -16,6 +16,18 @@ fn without_an_agent_its_verbs_say_how_to_start_one() {
 }
 
 #[test]
+fn an_order_names_connections_or_is_refused_with_the_forms_that_there_are() {
+    let dir = tempfile::tempdir().unwrap();
+    let message = error(dir.path(), &["agent", "pause", "web", "--socket", "none.sock"]);
+    assert!(message.contains("\"web\" names no connections") && message.contains("rule:NAME"));
+    for (verb, more) in [("pause", &["--for", "10min"][..]), ("resume", &[]), ("reset", &[])] {
+        let args = [&["agent", verb, "rule:web", "--socket", "none.sock"], more].concat();
+        let message = error(dir.path(), &args);
+        assert!(message.contains("no agent answers at none.sock"), "{message}");
+    }
+}
+
+#[test]
 fn a_configuration_that_is_wrong_is_refused_with_its_place() {
     let dir = tempfile::tempdir().unwrap();
     std::fs::write(dir.path().join("agent.toml"), "[[rule]]\nport = \"http\"\n").unwrap();

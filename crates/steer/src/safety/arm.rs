@@ -15,6 +15,8 @@ pub enum Arm {
     Treated,
     /// Left with the algorithm's own defaults.
     Holdback,
+    /// With the algorithm that it would run without Trimtab.
+    Former,
 }
 
 impl Arm {
@@ -23,6 +25,7 @@ impl Arm {
         match self {
             Self::Treated => "treated",
             Self::Holdback => "holdback",
+            Self::Former => "former",
         }
     }
 
