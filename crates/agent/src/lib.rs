@@ -10,6 +10,7 @@
 //! come, go and are looked at; `connection`, what a look is; `connection/back.rs`, when a connection
 //! goes back to the fallback.
 
+mod arms;
 mod config;
 mod connection;
 mod core;
@@ -20,11 +21,13 @@ mod error;
 mod kernel;
 mod operate;
 
-pub use config::{Checked, check};
+pub use arms::compare::{Compared, Comparison};
 pub use config::{
-    Config, ConfigError, Customized, DatapathOptions, Detail, Fleet, Forest, Learnt, Matches, Mode,
-    Ports, Prefix, Rule, Safety, Select, Share, Sockets, Steering, Turns,
+    Bottleneck, Breaker, Compare, Config, ConfigError, Customized, DatapathOptions, Detail, Fleet,
+    Forest, Learnt, Matches, Mode, Ports, Prefix, Rollout, Rule, Safety, Select, Share, Sockets,
+    Steering, Turns,
 };
+pub use config::{Checked, check};
 pub use connection::Standing;
 pub use connection::{Cause, Change, Decision};
 pub use core::Core;
@@ -32,7 +35,7 @@ pub use core::Tally;
 pub use daemon::run;
 pub use datapath::{Datapath, Link};
 pub use doors::flow_table;
-pub use doors::{DatapathStatus, EdgeStatus, FlowView, RuleStatus, Status, Why};
+pub use doors::{DatapathStatus, EdgeStatus, FlowView, RolloutStatus, RuleStatus, Status, Why};
 pub use doors::{Look, look, top};
 pub use doors::{ask_flows, ask_status, ask_why, order};
 pub use error::Error;

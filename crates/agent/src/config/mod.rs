@@ -1,6 +1,7 @@
 //! The configuration: one TOML file, whose mistakes are reported with line and column.
 
 mod check;
+mod compare;
 mod error;
 mod fleet;
 mod forest;
@@ -18,6 +19,8 @@ use trimtab_datapath::Algorithm;
 use trimtab_qoe::{Factors, Model};
 
 pub use check::{Checked, check};
+pub(crate) use compare::STEP;
+pub use compare::{Bottleneck, Breaker, Compare, Rollout};
 pub use error::ConfigError;
 pub use fleet::{Customized, Fleet};
 pub use forest::Forest;
@@ -80,6 +83,12 @@ pub struct Config {
     pub cpu: Share,
     /// When a connection goes back to the fallback.
     pub safety: Safety,
+    /// What is compared with what connections would run otherwise.
+    pub compare: Compare,
+    /// How the rules are rolled out; `None`: at once.
+    pub rollout: Option<Rollout>,
+    /// When a rule lets go of all its connections.
+    pub breaker: Breaker,
     /// Where the sockets and the lock are.
     pub sockets: Sockets,
     /// What is loaded into the kernel, and where it is kept.
@@ -211,6 +220,9 @@ impl Config {
         let fleet = Fleet::read(&source, &raw)?;
         let safety = raw.safety;
         Ok(Self {
+            compare: Compare::read(&source, &raw.compare)?,
+            rollout: raw.rollout.as_ref().map(|raw| Rollout::read(&source, raw)).transpose()?,
+            breaker: Breaker::from(&raw.breaker),
             fleet,
             mode: raw.mode,
             log: raw.log,

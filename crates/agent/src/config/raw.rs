@@ -8,6 +8,7 @@ use serde::de::{Deserializer, Error as _, MapAccess, SeqAccess, Visitor};
 use toml::Spanned;
 use trimtab_units::Duration;
 
+use super::compare::{RawBreaker, RawCompare, RawRollout};
 use super::value::{OneOrMany, Ports, Prefix, Text};
 use super::{Detail, Mode};
 use super::{Safety, Share};
@@ -27,6 +28,11 @@ pub(super) struct Raw {
     pub(super) cpu: Text<Share>,
     #[serde(default)]
     pub(super) safety: RawSafety,
+    #[serde(default)]
+    pub(super) compare: RawCompare,
+    pub(super) rollout: Option<RawRollout>,
+    #[serde(default)]
+    pub(super) breaker: RawBreaker,
     #[serde(default)]
     pub(super) sockets: RawSockets,
     #[serde(default)]

@@ -35,7 +35,7 @@ impl FromStr for Ports {
 }
 
 /// A prefix of addresses.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Prefix {
     base: IpAddr,
     length: u8,

@@ -8,6 +8,7 @@ use trimtab_steer::safety::Arm;
 use super::{Connection, DELTA_FIRST, Setting};
 use crate::config::Mode;
 use crate::connection::decision::{Cause, Change};
+use crate::connection::sleep::Sleep;
 use crate::datapath::Link;
 use crate::operate::Held;
 
@@ -56,6 +57,7 @@ impl<L: Link> Connection<L> {
         self.end(setting.mode, setting.edge, totals.as_ref());
         self.steering = None;
         self.guard.clear();
+        self.sleep = Sleep::default();
         self.yielded = false;
         // What was turned counts as turned by nobody, so that nothing is left to others.
         for turned in Arc::make_mut(&mut self.applied) {

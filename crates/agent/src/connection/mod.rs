@@ -211,6 +211,8 @@ impl<L: Link> Connection<L> {
         self.steering = None;
         self.guard.clear();
         self.sleep = Sleep::default();
+        // A second belongs to one side.
+        self.window.clear();
         let kind = self.kind_by(setting);
         if kind.is_none() || kind != self.kind {
             self.put_back(setting.now);

@@ -25,7 +25,7 @@ pub(crate) struct Told(VecDeque<Arc<Vec<Turned>>>);
 
 /// How deep it sleeps.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub(super) enum Sleep {
+pub(crate) enum Sleep {
     /// It is looked at in time.
     #[default]
     Awake,

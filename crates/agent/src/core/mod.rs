@@ -1,5 +1,6 @@
 //! The agent without its doors: connections come and go, each is looked at when it is due.
 
+mod arms;
 mod operate;
 pub(crate) mod tally;
 
@@ -23,6 +24,7 @@ use crate::config::{Config, Mode, Rule, Steering};
 use crate::connection::ended::Ended;
 use crate::connection::sleep::Told;
 use crate::connection::{Connection, Hint, Standing};
+use crate::core::arms::Comparing;
 use crate::core::tally::{NO_RULE, Tallies};
 use crate::daemon::governor::Governor;
 use crate::datapath::{Datapath, Link};
@@ -62,6 +64,10 @@ pub struct Core<D: Datapath> {
     ahead: Ahead,
     /// What operators have ordered.
     holds: Holds,
+    /// Who runs what for comparison, what that shows, and which rules do harm.
+    arms: Comparing,
+    /// Of rules that did harm, for the log.
+    alerts: Vec<String>,
     /// What the system's connections run without Trimtab, where the datapath has it.
     system: Option<Algorithm>,
     adopted: usize,
@@ -96,6 +102,7 @@ impl<D: Datapath> Core<D> {
         now: Time,
     ) -> Self {
         let places = Places::new(&config.rules, now);
+        let arms = Comparing::new(&config, now);
         let mut core = Self {
             datapath,
             config,
@@ -112,7 +119,9 @@ impl<D: Datapath> Core<D> {
             ended: Ended::default(),
             edge,
             ahead: Ahead::default(),
+            arms,
             holds: before.holds,
+            alerts: Vec::new(),
             system: before.system,
             adopted: 0,
             looks: 0,
@@ -155,7 +164,8 @@ impl<D: Datapath> Core<D> {
     fn tell_ahead(&mut self, now: Time) {
         let at = Now { config: &self.config, edge: self.edge.as_deref(), now };
         self.ahead = Ahead::begin(&self.datapath, &mut self.places, &at);
-        let free = self.connections.values().filter(|connection| connection.held.is_none());
+        let is_free = |c: &&Box<Connection<D::Link>>| c.held.is_none() && c.arm == Arm::Treated;
+        let free = self.connections.values().filter(is_free);
         let all: Vec<_> = free.map(|c| (*c.link.identity(), c.rule)).collect();
         for (identity, place) in all {
             self.comes_from(&identity, place, now);
@@ -252,13 +262,13 @@ impl<D: Datapath> Core<D> {
     fn add(&mut self, link: D::Link, now: Time) {
         let identity = *link.identity();
         let place = self.places.rule_of(&Who::from(&identity), &self.config.rules, now);
-        let arm = Arm::of(identity.remote.ip(), self.config.holdback);
+        let arm = self.arms.of(identity.remote.ip(), now).arm;
         let at = Now { config: &self.config, edge: self.edge.as_deref(), now };
         let mut setting = at.setting(place, self.governor.stretch());
         self.ended.complete(&mut setting, identity.remote.ip());
         self.complete(&mut setting, &identity);
         let connection = Connection::new(link, arm, place, &setting);
-        let is_free = connection.held.is_none();
+        let is_free = connection.held.is_none() && arm == Arm::Treated;
         tally(&mut self.tallies, &self.config, place, arm).opened += 1;
         self.connections.insert(identity.id, Box::new(connection));
         self.by_addresses.insert(self.hasher.hash_one(addresses(&identity)), identity.id);
@@ -270,6 +280,9 @@ impl<D: Datapath> Core<D> {
 
     fn remove(&mut self, id: FlowId, last: Option<&Totals>) {
         let Some(mut connection) = self.connections.remove(&id) else { return };
+        if let Some(totals) = last {
+            self.arms.on_end(&self.config, &connection, totals);
+        }
         connection.end(self.config.mode, self.edge.as_deref(), last);
         let addresses = self.hasher.hash_one(addresses(connection.link.identity()));
         // A new connection may have them already.
@@ -280,6 +293,7 @@ impl<D: Datapath> Core<D> {
 
     /// Looks at every connection that is due, and says when to come again.
     pub fn run(&mut self, now: Time) -> Option<Time> {
+        self.follow_arms(now);
         let at = Now { config: &self.config, edge: self.edge.as_deref(), now };
         self.ahead.follow(&self.datapath, &at);
         let until = now + TOGETHER.mul_f64(self.governor.stretch());
@@ -335,10 +349,15 @@ impl<D: Datapath> Core<D> {
                 self.notes.extend(no_answer(setting.rule, distrust));
             }
             tally.unanswered += unanswered;
-            tally.fallbacks += u64::from(stands == Standing::Resting && was != Standing::Resting);
+            let fell = stands == Standing::Resting && was != Standing::Resting;
+            tally.fallbacks += u64::from(fell);
+            if fell {
+                self.arms.on_taken_back(setting.rule, now);
+            }
             tally.yielded += u64::from(stands == Standing::Yielded && was != Standing::Yielded);
             if let Some((measured, score)) = looked.window.as_ref().filter(|_| counts) {
                 tally.on_window(measured, *score);
+                self.arms.on_window(setting.rule, connection, (measured, *score), stands);
             }
         }
         self.looks += u64::from(looked.reported);
@@ -367,6 +386,7 @@ impl<D: Datapath> Core<D> {
         let before = std::mem::replace(&mut self.config, config);
         self.plant();
         self.places = Places::new(&self.config.rules, now);
+        self.arms.follow(&before, &self.config, now);
         let at = Now { config: &self.config, edge: self.edge.as_deref(), now };
         // Models have no equality; what they print is all there is to them.
         let print = |rule: Option<&Rule>| format!("{rule:?}");
@@ -374,7 +394,7 @@ impl<D: Datapath> Core<D> {
         for connection in self.connections.values_mut() {
             let identity = connection.link.identity();
             let place = self.places.rule_of(&Who::from(identity), &self.config.rules, now);
-            let arm = Arm::of(identity.remote.ip(), self.config.holdback);
+            let arm = self.arms.of(identity.remote.ip(), now).arm;
             let old = connection.rule.and_then(|place| before.rules.get(place));
             let new = place.and_then(|place| self.config.rules.get(place));
             let rule = new.map(|rule| rule.name.as_str());

@@ -33,7 +33,10 @@ impl<D: Datapath> Core<D> {
                         "no order on {target} is in force; `trimtab agent status` lists those that are"
                     ));
                 }
-                ended => (self.obey(now), ended),
+                ended => {
+                    self.arms.arm_again(target);
+                    (self.obey(now), ended)
+                }
             },
         };
         Ok(Done {

@@ -14,6 +14,7 @@ use crate::config::Mode;
 use crate::datapath::{ALGORITHMS, algorithm, named};
 use crate::kernel::sock_diag::own_netns;
 
+mod arms;
 mod fleet;
 mod guard;
 mod learnt;
@@ -21,6 +22,7 @@ mod learnt;
 mod model;
 mod operate;
 mod sleep;
+mod study;
 mod trees;
 
 /// A connection of the tests: a link of 12 Mbit/s and 20 ms on which Copa keeps its queue, and CUBIC one of 80 ms.
@@ -44,6 +46,8 @@ struct Pipe {
     looks: u64,
     /// To what, whether with knobs, and how.
     switches: Vec<(Algorithm, bool, Switch)>,
+    /// Its throughput, as a share of 12 Mbit/s.
+    share: f64,
     /// Of Muses' states, in which segment all of them lie.
     segment: usize,
     alarm: Option<Alarm>,
@@ -129,6 +133,7 @@ impl Fake {
             watched: false,
             looks: 0,
             switches: Vec::new(),
+            share: 1.0,
             segment: 0,
             totals: Totals::default(),
             alarm: None,
@@ -255,7 +260,7 @@ impl Link for FakeLink {
     fn report(&mut self, now: Time, factors: Factors) -> Option<Report> {
         let pipe = self.pipe.borrow();
         let interval = now.since(self.began.replace(now)?);
-        let packets = 1000.0 * interval.as_secs_f64();
+        let packets = 1000.0 * interval.as_secs_f64() * pipe.share;
         // CUBIC fills the buffer.
         let queue = match pipe.identity.algorithm {
             "cubic" => 0.080,
@@ -364,17 +369,22 @@ fn config(text: &str) -> Config {
 
 /// Lets time pass, with acknowledgements all the time.
 fn pass(core: &mut Core<Fake>, fake: &Fake, from: Time, seconds: f64) -> Time {
+    pass_by(core, fake, from, seconds, Duration::from_millis(5))
+}
+
+/// The same in steps of this length.
+fn pass_by(core: &mut Core<Fake>, fake: &Fake, from: Time, seconds: f64, step: Duration) -> Time {
     let end = from + Duration::from_secs_f64(seconds);
     let mut now = from;
     while now < end {
         for pipe in fake.pipes.borrow().iter() {
-            pipe.borrow_mut().carry(Duration::from_millis(5), now);
+            pipe.borrow_mut().carry(step, now);
         }
         for event in fake.woken(now) {
             core.on_event(&event, now);
         }
         core.run(now);
-        now += Duration::from_millis(5);
+        now += step;
     }
     now
 }

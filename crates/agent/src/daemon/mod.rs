@@ -410,14 +410,21 @@ impl Agent {
     /// Waits for events or for the next connection that is due, and does what there is to do.
     fn step(&mut self) -> Result<(), Error> {
         let now = trimtab_kernel::now();
-        let (next, notes) = {
+        let (next, notes, alerts) = {
             let mut core = self.shared.core();
             let next = core.run(now);
             let cpu = cpu_time();
             core.on_spent(now, cpu - self.cpu);
             self.cpu = cpu;
-            (next, core.take_notes())
+            (next, core.take_notes(), core.take_alerts())
         };
+        if !alerts.is_empty() {
+            alerts.iter().for_each(|alert| warn!("{alert}"));
+            self.shared.ordered.store(true, Ordering::Relaxed);
+            if let Err(error) = self.shared.keep_orders() {
+                warn!("{error}");
+            }
+        }
         self.tell_some(&notes);
         if self.shared.ordered.swap(false, Ordering::Relaxed) {
             // What sockets run follows at once.

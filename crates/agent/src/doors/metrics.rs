@@ -9,9 +9,11 @@ use prometheus_client::metrics::MetricType;
 use prometheus_client::registry::Registry;
 use trimtab_kernel::ProgramTime;
 
+use crate::arms::compare::Compared;
 use crate::config::Mode;
 use crate::core::tally::RTT_BOUNDS_S;
 use crate::doors::view::{RuleStatus, Status};
+use crate::operate::{Held, HoldStatus, Target};
 
 /// The type of what [`text`] writes.
 pub(crate) const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
@@ -240,6 +242,65 @@ impl Snapshot {
         Ok(())
     }
 
+    /// What steering brings: by rule, control and metric, never by connection.
+    fn comparisons(&self, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
+        type Value = fn(&Compared) -> Option<f64>;
+        let all: [(&str, &str, Value); 5] = [
+            ("compare_steered", "Mean of a metric when steered", |of| Some(of.steered)),
+            ("compare_control", "Mean of a metric in the control arm", |of| Some(of.control)),
+            ("compare_change_ratio", "Steered less control, as a share of the control", |of| {
+                Some(of.change?.value)
+            }),
+            ("compare_change_low_ratio", "The lower end of its interval of confidence", |of| {
+                Some(of.change?.low)
+            }),
+            ("compare_change_high_ratio", "The upper end of its interval of confidence", |of| {
+                Some(of.change?.high)
+            }),
+        ];
+        for (name, help, value) in all {
+            let name = format!("trimtab_{name}");
+            let mut family = encoder.encode_descriptor(&name, help, None, MetricType::Gauge)?;
+            for of in &self.status.comparisons {
+                for metric in &of.metrics {
+                    let Some(value) = value(metric) else { continue };
+                    let labels = [
+                        ("rule", of.rule.as_str()),
+                        ("control", of.control.name()),
+                        ("metric", metric.metric.as_str()),
+                    ];
+                    family.encode_family(&labels)?.encode_gauge(&value)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Rules that did harm, and how far a rollout is.
+    fn breakers(&self, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
+        let (name, help) = ("trimtab_breaker_tripped", "Whether the breaker of a rule has tripped");
+        let mut family = encoder.encode_descriptor(name, help, None, MetricType::Gauge)?;
+        for rule in self.status.trips.keys() {
+            let is = |order: &&HoldStatus| {
+                order.held == Held::Tripped && order.target == Target::Rule(rule.clone())
+            };
+            let tripped = u8::from(self.status.orders.iter().any(|order| is(&order)));
+            let labels = [("rule", rule.as_str())];
+            family.encode_family(&labels)?.encode_gauge(&f64::from(tripped))?;
+        }
+        let (name, help) = ("trimtab_breaker_trips", "Times that the breaker of a rule tripped");
+        let mut family = encoder.encode_descriptor(name, help, None, MetricType::Counter)?;
+        for (rule, trips) in &self.status.trips {
+            let labels = [("rule", rule.as_str())];
+            let trips = *trips as f64;
+            family.encode_family(&labels)?.encode_counter::<NoLabelSet, f64, f64>(&trips, None)?;
+        }
+        let help = "Share of the networks to which the rules apply; 1 without a rollout";
+        let mut share =
+            encoder.encode_descriptor("trimtab_rollout_share", help, None, MetricType::Gauge)?;
+        share.encode_gauge(&self.status.rollout.map_or(1.0, |rollout| rollout.share))
+    }
+
     fn assigned(&self, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
         let help = "Sockets to which a rule with assign applies, by state";
         let kind = MetricType::Gauge;
@@ -268,6 +329,8 @@ impl Collector for Snapshot {
             self.by_rule(&mut encoder, series)?;
         }
         self.round_trips(&mut encoder)?;
+        self.comparisons(&mut encoder)?;
+        self.breakers(&mut encoder)?;
         self.assigned(&mut encoder)
     }
 }
@@ -316,6 +379,9 @@ mod tests {
                 ..Assigned::default()
             }],
             orders: Vec::new(),
+            comparisons: Vec::new(),
+            rollout: None,
+            trips: std::collections::BTreeMap::new(),
             datapath: DatapathStatus {
                 slots: 64,
                 taken: 3,

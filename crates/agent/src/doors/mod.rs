@@ -13,4 +13,4 @@ pub(crate) mod view;
 pub use control::{ask_flows, ask_status, ask_why, order};
 pub use table::flow_table;
 pub use top::{Look, look, top};
-pub use view::{DatapathStatus, EdgeStatus, FlowView, RuleStatus, Status, Why};
+pub use view::{DatapathStatus, EdgeStatus, FlowView, RolloutStatus, RuleStatus, Status, Why};

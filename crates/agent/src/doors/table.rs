@@ -5,7 +5,7 @@ use std::fmt;
 use trimtab_units::Duration;
 
 use crate::config::Mode;
-use crate::doors::view::{FlowView, FormerPrograms, Programs, RuleStatus, Status};
+use crate::doors::view::{FlowView, FormerPrograms, Programs, RolloutStatus, RuleStatus, Status};
 use crate::kernel::assign::Assigned;
 
 /// A number, or a dash.
@@ -160,6 +160,14 @@ impl Status {
         ];
         text.extend(self.troubles.iter().map(|trouble| format!("note: {trouble}")));
         text.extend(self.orders.iter().map(ToString::to_string));
+        if let Some(RolloutStatus { stage, share, next_s }) = &self.rollout {
+            let next = next_s.map_or_else(String::new, |s| format!("; the next one in {s:.0} s"));
+            text.push(format!(
+                "rollout: stage {stage}, {:.1}% of the networks{next}",
+                share * 100.0
+            ));
+        }
+        text.extend(self.comparisons.iter().map(ToString::to_string));
         text.extend(self.assigned.iter().map(|assigned| gave(assigned, self.mode)));
         let mut lines: Vec<String> = text.iter().flat_map(|line| wrapped(line, width)).collect();
         if !self.rules.is_empty() {

@@ -239,6 +239,9 @@ mod tests {
     fn look() -> Look {
         let status = Status {
             orders: Vec::new(),
+            comparisons: Vec::new(),
+            rollout: None,
+            trips: std::collections::BTreeMap::new(),
             schema: String::new(),
             version: "0.1.0".to_owned(),
             pid: 7,

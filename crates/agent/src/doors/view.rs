@@ -1,5 +1,6 @@
 //! What the agent tells of itself: the answers on the control socket, as JSON and for people.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -8,6 +9,7 @@ use trimtab_datapath::FlowId;
 use trimtab_steer::safety::Arm;
 use trimtab_units::Time;
 
+use crate::arms::compare::Comparison;
 use crate::config::Mode;
 use crate::connection::decision::Decision;
 use crate::connection::{Connection, Standing};
@@ -66,12 +68,32 @@ pub struct Status {
     /// Orders of operators that are in force, and breakers that have tripped.
     #[serde(default)]
     pub orders: Vec<HoldStatus>,
+    /// What steering brings, compared with the control arms; empty without `[compare]`.
+    #[serde(default)]
+    pub comparisons: Vec<Comparison>,
+    /// The stage of the rollout, where one is under way.
+    #[serde(default)]
+    pub rollout: Option<RolloutStatus>,
+    /// How often the breaker of each rule has tripped since the agent came.
+    #[serde(default)]
+    pub trips: BTreeMap<String, u64>,
     /// How the datapath does.
     #[serde(default)]
     pub datapath: DatapathStatus,
     /// How the edge of a fleet does; `None` without one.
     #[serde(default)]
     pub edge: Option<EdgeStatus>,
+}
+
+/// Where a rollout is.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct RolloutStatus {
+    /// Its stage, from 1 on.
+    pub stage: usize,
+    /// The share of networks to which the rules apply, 0 to 1.
+    pub share: f64,
+    /// Seconds until the next stage; `None` in the last one.
+    pub next_s: Option<f64>,
 }
 
 /// How the datapath does; but for the first two, counted since it was loaded.
@@ -315,6 +337,9 @@ impl<D: Datapath> Core<D> {
             rules,
             assigned: frame.assigned.clone(),
             orders: self.holds().status(now),
+            comparisons: self.comparing().comparisons(now),
+            rollout: self.comparing().rollout(now),
+            trips: self.comparing().trips().clone(),
             datapath: frame.datapath,
             edge: frame.edge,
         }

@@ -250,7 +250,8 @@ impl Assignment {
                 Wanted::Give(algorithm, rule) => Some((rule, algorithm)),
                 Wanted::Leave | Wanted::Nothing => None,
             };
-            let turns = switched && rule.is_some_and(|(place, _)| core.takes_turns(place));
+            let may_switch = |(place, _)| core.takes_turns(place) || core.compares();
+            let turns = switched && rule.is_some_and(may_switch);
             let step =
                 if turns { Step::Runs } else { step(socket, &wanted, switched, &self.suffix) };
             Judged { step, rule, switched }

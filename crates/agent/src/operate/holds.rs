@@ -101,6 +101,14 @@ impl Holds {
         self.all.iter().filter(covers).map(|hold| hold.held).max()
     }
 
+    /// Whether the breaker of a rule has tripped.
+    pub(crate) fn has_tripped(&self, rule: &str) -> bool {
+        let is = |hold: &Hold| {
+            hold.held == Held::Tripped && matches!(&hold.target, Target::Rule(name) if name == rule)
+        };
+        self.all.iter().any(is)
+    }
+
     /// Whether every connection is to have its former algorithm.
     pub(crate) fn restore_all(&self) -> bool {
         self.all.iter().any(|hold| hold.target == Target::All && hold.held.wants_former())

@@ -1,0 +1,135 @@
+//! Is this better than what connections would run otherwise? Three arms, and what follows from them.
+//!
+//! * **Who runs what**, here: by cluster of clients (their prefix) and by time, never by flow.
+//!   Connections to one place share its bottleneck, and a difference between them says nothing of
+//!   what happens when all run the same (Spang et al., "Unbiased experiments in congested
+//!   networks", IMC 2021).
+//! * **What it brings** ([`compare`]): the estimate, by the statistics of `trimtab_fleet`.
+//! * **Whether it does harm** ([`breaker`]): the same measurements, by the second.
+
+pub(crate) mod breaker;
+pub(crate) mod compare;
+
+use std::net::IpAddr;
+
+use trimtab_fleet::Interval;
+use trimtab_fleet::experiment::{Schedule, ThreeArms, ThreeArmsSpec, Turn};
+use trimtab_steer::safety::{Arm, Share};
+use trimtab_units::{Duration, Time};
+
+use crate::config::{Bottleneck, Compare, Config, Prefix, Rollout, STEP};
+
+/// The controls in the order of [`Turn::control`].
+pub(crate) const CONTROLS: [Arm; 2] = [Arm::Former, Arm::Holdback];
+
+/// Which part of a comparison a moment of a cluster is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Place {
+    pub(crate) arm: Arm,
+    /// The control that it is compared with, and the block; `None`: it does not count.
+    pub(crate) part: Option<(usize, i64)>,
+}
+
+/// Who runs what, and when.
+#[derive(Clone, Debug)]
+pub(crate) struct Arms {
+    holdback: Share,
+    rollout: Option<(Rollout, Time)>,
+    compare: Compare,
+    plan: Option<ThreeArms>,
+}
+
+/// The cluster of a client: connections to it share its bottleneck.
+pub(crate) fn cluster(client: IpAddr) -> Prefix {
+    Prefix::of(client, Arm::prefix(client))
+}
+
+/// The step that a moment is in.
+pub(crate) fn step(now: Time) -> Interval {
+    Interval::at(now, STEP)
+}
+
+fn steps(time: Duration) -> u32 {
+    time.as_secs_f64().div_euclid(STEP.as_secs_f64()) as u32
+}
+
+impl Arms {
+    /// By a configuration, from now on; a rollout began at this time.
+    pub(crate) fn new(config: &Config, rollout_since: Time, now: Time) -> Self {
+        let rollout = config.rollout.clone().map(|rollout| (rollout, rollout_since));
+        let mut arms =
+            Self { holdback: config.holdback, rollout, compare: config.compare, plan: None };
+        arms.plan_anew(now);
+        arms
+    }
+
+    /// A comparison begins with the next step.
+    pub(crate) fn plan_anew(&mut self, now: Time) {
+        let Compare { share, block, wash_out, pairs, bottleneck } = self.compare;
+        let start = step(now).next();
+        let spec = ThreeArmsSpec {
+            start,
+            block: steps(block),
+            pairs,
+            // What began before the step that a change falls into is washed out with it.
+            wash_out: steps(wash_out),
+            share: share.get(),
+            schedule: match bottleneck {
+                Bottleneck::Clients => Schedule::Each,
+                Bottleneck::Host => Schedule::Together,
+            },
+            // Another one each time, so that no cluster is always the first.
+            seed: start.0,
+        };
+        // The configuration was checked; without a share there is no plan.
+        self.plan = ThreeArms::new(spec).ok();
+    }
+
+    pub(crate) fn plan(&self) -> Option<&ThreeArms> {
+        self.plan.as_ref()
+    }
+
+    /// Whether the comparison is over.
+    pub(crate) fn is_over(&self, now: Time) -> bool {
+        self.plan.as_ref().is_some_and(|plan| step(now) >= plan.end())
+    }
+
+    /// What a client's cluster runs.
+    pub(crate) fn of(&self, client: IpAddr, now: Time) -> Place {
+        let alone = |arm| Place { arm, part: None };
+        if Arm::of(client, self.holdback) == Arm::Holdback {
+            return alone(Arm::Holdback);
+        }
+        let cluster = cluster(client).to_string();
+        // By another hash than the holdback's, which would else take the first networks.
+        if let Some((_, share, _)) = self.stage(now)
+            && Arm::of_key(format!("rollout {cluster}").as_bytes(), share) == Arm::Treated
+        {
+            return alone(Arm::Former);
+        }
+        let Some(plan) = &self.plan else { return alone(Arm::Treated) };
+        let Turn { control, part } = plan.turn(&cluster, step(now));
+        Place { arm: control.map_or(Arm::Treated, |which| CONTROLS[which]), part }
+    }
+
+    /// The stage of the rollout, from 1 on, its share, and the time until the next one; `None` where
+    /// there is none, or it is over.
+    pub(crate) fn stage(&self, now: Time) -> Option<(usize, Share, Option<Duration>)> {
+        let (rollout, since) = self.rollout.as_ref()?;
+        let elapsed = now.since(*since);
+        let last = rollout.stages.len() - 1;
+        let passed = (elapsed.as_secs_f64() / rollout.every.as_secs_f64().max(1.0)) as usize;
+        let at = passed.min(last);
+        let share = rollout.stages[at];
+        if at == last && share.get() >= 1.0 {
+            return None;
+        }
+        let left = (at < last).then(|| rollout.every.mul_f64((at + 1) as f64));
+        Some((at + 1, share, left.map(|end| end - elapsed)))
+    }
+
+    /// Whether arms may change with time.
+    pub(crate) fn changes(&self) -> bool {
+        self.plan.is_some() || self.rollout.is_some()
+    }
+}
