@@ -12,8 +12,8 @@ lint_rust() {
 
 # In one call, so that shellcheck follows tools/dev/lib.sh.
 lint_shell() {
-	shellcheck dev tools/dev/*.sh tools/dev/lib/*.sh .ci/run crates/kernel/tests/old-kernel/run \
-		crates/kernel/tests/old-kernel/init packaging/deb/build packaging/deb/as-unit \
+	shellcheck dev tools/dev/*.sh tools/dev/lib/*.sh .ci/run crates/kernel/tests/kernels/run \
+		crates/kernel/tests/kernels/init packaging/deb/build packaging/deb/as-unit \
 		packaging/deb/check packaging/deb/postinst packaging/deb/prerm packaging/deb/postrm
 	for script in dev tools/dev/*.sh tools/dev/lib/*.sh; do
 		dash -n "$script"

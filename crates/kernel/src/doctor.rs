@@ -169,7 +169,7 @@ impl Doctor {
                 remedy: if form.is_ok() {
                     ""
                 } else {
-                    "boot a Linux from 6.1 to 7.2, or tell us which kernel this is"
+                    "boot a Linux from 6.1 to 7.3, or tell us which kernel this is"
                 },
             },
             Finding {
