@@ -345,6 +345,9 @@ pub(crate) fn page(status: Status, programs: Option<ProgramTime>) -> String {
 }
 
 #[cfg(test)]
+mod watched;
+
+#[cfg(test)]
 mod tests {
     use super::*;
     use crate::core::tally::Tally;
@@ -391,6 +394,14 @@ mod tests {
             },
             edge: Some(EdgeStatus { kept: 7, late: 1, ..EdgeStatus::default() }),
         }
+    }
+
+    /// A page with every metric there is.
+    pub(super) fn full_page() -> String {
+        let (rule, arm) = ("web".to_owned(), Arm::Treated);
+        let tally = Tally::default();
+        let rule = RuleStatus { rule, arm, open: 0, active: 0, closing: 0, tally };
+        page(status(vec![rule]), Some(ProgramTime::default()))
     }
 
     #[test]
