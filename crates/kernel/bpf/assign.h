@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 OR GPL-2.0-only */
 /*
- * What assign.bpf.c tells of a socket, and what it is ordered to do: the same for both sides, as in
- * layout.h. Nothing of it outlives the process that loaded the program but TT_GIVEN.
+ * What assign.bpf.c tells of a socket, what it is ordered to do, and what it does by itself: the
+ * same for both sides, as in layout.h. What was given to whom (`tt_given`) outlives the process that
+ * loaded the programs. So do the choices, which nobody but their own program reads.
  */
 #ifndef TRIMTAB_ASSIGN_H
 #define TRIMTAB_ASSIGN_H
@@ -39,6 +40,31 @@
 #define TT_ORDER_SIZE 32
 #define TT_ORDERS_MAX 65536
 
+/* A rule, or a part of one: what a socket must be, and what it gets. The first that matches is in force. */
+#define TT_CHOICE_FIELDS(F, A)                                                                                         \
+	F(u64, netns_cookie) /* 0: any network namespace */                                                            \
+	F(u64, cgroup_id)    /* 0: any cgroup; else this one and those below it */                                     \
+	F(u32, cgroup_level) /* below the root */                                                                      \
+	F(u32, port_first)   /* the local port is one of these */                                                      \
+	F(u32, port_last)                                                                                              \
+	F(u32, to_family)    /* 0: to anywhere; else AF_INET or AF_INET6 */                                            \
+	F(u32, gives)        /* 0: who matches is left as it is */                                                     \
+	F(u32, unused)                                                                                                 \
+	A(u32, to, 4)        /* network order; IPv4 is mapped */                                                       \
+	A(u32, to_mask, 4)                                                                                             \
+	A(u8, algorithm, TT_NAME_SIZE)
+#define TT_CHOICE_SIZE 88
+#define TT_CHOICES_MAX 256
+/* `held_back` and `count`, before the list. */
+#define TT_CHOICES_HEAD 16
+
+/* What came of the choices. */
+#define TT_GAVE_FIELDS(F, A)                                                                                           \
+	F(u64, given)                                                                                                  \
+	F(u64, refused) /* by the kernel */                                                                            \
+	F(u64, error)   /* the last error number of these, positive */
+#define TT_GAVE_SIZE 24
+
 #ifndef TT_RUST
 #include "types.h"
 #define TT_C_FIELD(type, name) type name;
@@ -54,6 +80,21 @@ struct tt_given {
 	u8 given[TT_NAME_SIZE];
 	u8 former[TT_NAME_SIZE];
 };
+struct tt_choice {
+	TT_CHOICE_FIELDS(TT_C_FIELD, TT_C_ARRAY)
+};
+struct tt_choices {
+	u64 held_back; /* prefixes whose place among 2^53 is below this are left as they are */
+	u32 count;
+	u32 unused;
+	struct tt_choice list[TT_CHOICES_MAX];
+};
+struct tt_gave {
+	TT_GAVE_FIELDS(TT_C_FIELD, TT_C_ARRAY)
+};
+_Static_assert(sizeof(struct tt_choice) == TT_CHOICE_SIZE, "layout");
+_Static_assert(sizeof(struct tt_choices) == TT_CHOICES_HEAD + TT_CHOICES_MAX * TT_CHOICE_SIZE, "layout");
+_Static_assert(sizeof(struct tt_gave) == TT_GAVE_SIZE, "layout");
 _Static_assert(sizeof(struct tt_socket) == TT_SOCKET_SIZE, "layout");
 _Static_assert(sizeof(struct tt_order) == TT_ORDER_SIZE, "layout");
 #endif

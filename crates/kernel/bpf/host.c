@@ -490,3 +490,39 @@ void tt_host_muses_inputs(const struct tt_muses *m, __s16 *inputs)
 	for (int i = 0; i < TT_INPUTS; i++)
 		inputs[i] = m->inputs[i];
 }
+
+/* --- Which algorithm a socket gets. */
+
+#include "core/choose.h"
+
+/* Here a socket's cgroup is the list of those from the root down to it, after their number. */
+static u64 tt_cgroup_above(const struct tt_asked *asked, u32 level)
+{
+	const u64 *ids = (const u64 *)asked->cgroup;
+
+	return level < ids[0] ? ids[1 + level] : 0;
+}
+
+/* Network namespace, whether it listens, port and family; remote address, mapped. */
+u32 tt_host_choose(const struct tt_choices *choices, const u64 *who, const u8 *remote, const u64 *cgroups)
+{
+	struct tt_choosing c = {
+		.asked = {
+			.netns_cookie = who[0],
+			.cgroup = (u64)cgroups,
+			.listens = who[1],
+			.port = who[2],
+			.family = who[3],
+		},
+		.choices = choices,
+		.found = TT_NO_CHOICE,
+	};
+
+	__builtin_memcpy(c.asked.remote, remote, sizeof(c.asked.remote));
+	tt_asked_is_canonical(&c.asked);
+	if (tt_is_held_back(&c))
+		return TT_NO_CHOICE;
+	for (u32 place = 0; !tt_choose_one(place, &c); place++)
+		;
+	return c.found;
+}

@@ -14,6 +14,7 @@ enum {
 	BPF_MAP_TYPE_HASH = 1,
 	BPF_MAP_TYPE_ARRAY = 2,
 	BPF_MAP_TYPE_LPM_TRIE = 11,
+	BPF_MAP_TYPE_ARRAY_OF_MAPS = 12,
 	BPF_MAP_TYPE_STACK = 23,
 	BPF_MAP_TYPE_SK_STORAGE = 24,
 	BPF_MAP_TYPE_RINGBUF = 27,
@@ -21,6 +22,9 @@ enum {
 	BPF_F_CLONE = 1 << 9,
 	BPF_F_MMAPABLE = 1 << 10,
 	BPF_SK_STORAGE_GET_F_CREATE = 1,
+	BPF_SOCK_OPS_ACTIVE_ESTABLISHED_CB = 4,
+	BPF_SOCK_OPS_PASSIVE_ESTABLISHED_CB = 5,
+	BPF_SOCK_OPS_TCP_LISTEN_CB = 11,
 	AF_INET6 = 10,
 	SK_PACING_NONE = 0,
 	SK_PACING_NEEDED = 1,
@@ -28,10 +32,12 @@ enum {
 	TCP_CA_Recovery = 3,
 	TCP_CA_Loss = 4,
 	CA_EVENT_TX_START = 0,
+	TCP_ESTABLISHED = 1,
 	TCP_FIN_WAIT1 = 4,
 	TCP_FIN_WAIT2 = 5,
 	TCP_TIME_WAIT = 6,
 	TCP_CLOSE = 7,
+	TCP_CLOSE_WAIT = 8,
 	TCP_LAST_ACK = 9,
 	TCP_LISTEN = 10,
 	TCP_CLOSING = 11,
@@ -77,6 +83,8 @@ struct kernfs_node {
 
 struct cgroup {
 	struct kernfs_node *kn;
+	int level;                  /* below the root */
+	struct cgroup *ancestors[]; /* by level, itself the last (Linux 6.1) */
 };
 
 struct sock_cgroup_data {
@@ -167,6 +175,7 @@ struct bpf_iter__tcp {
 };
 
 struct bpf_map;
+struct bpf_sock;
 
 struct bpf_iter__bpf_sk_storage_map {
 	struct bpf_iter_meta *meta;
@@ -176,6 +185,14 @@ struct bpf_iter__bpf_sk_storage_map {
 };
 
 #pragma clang attribute pop
+
+/* The context of a sock_ops program as the user-space interface has it (linux/bpf.h), of which it reads two fields. */
+struct bpf_sock_ops {
+	u32 op;
+	u32 unread[45];
+	struct bpf_sock *sk;
+};
+_Static_assert(__builtin_offsetof(struct bpf_sock_ops, sk) == 184, "linux/bpf.h");
 
 /*
  * libbpf matches the members by name, too, and leaves out what is not here. Not every kernel has

@@ -1,15 +1,26 @@
 //! Giving sockets another algorithm: those that listen, whose connections inherit it, and connections that are open.
+//! A walk reaches what is there, in one network namespace; a hook reaches what begins, in all of them.
 
 use std::ffi::OsStr;
+use std::fs::File;
 use std::io::{self, Read as _};
 use std::net::SocketAddr;
+use std::os::fd::{AsFd as _, AsRawFd as _};
 use std::path::{Path, PathBuf};
 
-use libbpf_rs::{Iter, Link, MapCore, MapFlags, Object, ObjectBuilder};
+use libbpf_rs::btf::Btf;
+use libbpf_rs::libbpf_sys::bpf_map_create_opts;
+use libbpf_rs::{
+    Iter, Link, MapCore, MapFlags, MapHandle, MapType, Object, ObjectBuilder, ProgramMut,
+};
 
+use crate::choices::Choices;
 use crate::error::{Error, said};
 use crate::flow::address;
-use crate::layout::{NAME_SIZE, ORDERS_MAX, RawSocket, SOCKET_SIZE, STATE_LISTEN};
+use crate::kernel;
+use crate::layout::{
+    CHOICES_SIZE, NAME_SIZE, ORDERS_MAX, RawGave, RawSocket, SOCKET_SIZE, STATE_LISTEN,
+};
 
 /// The eBPF program, aligned as the reader of the format wants it.
 #[repr(align(8))]
@@ -20,6 +31,16 @@ static OBJECT: &Aligned<[u8]> =
 const ORDERS: &str = "tt_orders";
 /// What outlives this process, and the file's name.
 const GIVEN: &str = "tt_given";
+/// What the hook reads, and what came of it.
+const CHOICES: &str = "tt_choices";
+const GAVE: &str = "tt_gave";
+/// The programs.
+const WALKER: &str = "tt_walk";
+const HOOKED: &str = "tt_assign";
+/// The file of the hook's link.
+const HOOK: &str = "hook";
+const HOOK_IN: &str = "hook the root cgroup (sock_ops)";
+const FOLLOW: &str = "hand the rules to the hook of the root cgroup";
 const LOAD: &str = "load the walk over TCP sockets (iter/tcp)";
 const WALK: &str = "walk over the TCP sockets (iter/tcp)";
 /// The kernel hands out at most so much at once, however much is asked for.
@@ -78,6 +99,17 @@ pub struct Order {
     pub to: String,
 }
 
+/// What the hook gave to sockets since it was loaded.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Gave {
+    /// Sockets that got an algorithm as they began to listen, or were connected.
+    pub given: u64,
+    /// Sockets of which the kernel refused that.
+    pub refused: u64,
+    /// The last error number (`errno`) of these; 0 of none.
+    pub error: i32,
+}
+
 /// Walks over TCP sockets and gives them algorithms. What was given to whom is kept in the
 /// datapath's folder, so a later process knows it.
 #[derive(Debug)]
@@ -124,10 +156,91 @@ impl Assigner {
                 map.set_pin_path(folder.join(GIVEN)).map_err(fail)?;
             }
         }
+        let hooks = Btf::from_vmlinux().is_ok_and(|btf| kernel::has_socket_hook(&btf));
+        for mut program in object.progs_mut().filter(|program| program.name() == HOOKED) {
+            program.set_autoload(hooks);
+        }
         let object = object.load().map_err(|e| Error::of_programs(LOAD, &e))?;
-        let missing = || Error::Kernel { what: LOAD, reason: "the object is empty".to_owned() };
-        let link = object.progs_mut().next().ok_or_else(missing)?.attach().map_err(fail)?;
+        let link = program(&object, WALKER, LOAD)?.attach().map_err(fail)?;
         Ok(Self { object, link })
+    }
+
+    /// From now on every socket of the root cgroup, and so of the machine, gets what the
+    /// [choices](Self::follow) say as soon as it listens or is connected, in whatever network
+    /// namespace. That outlives this process, until [`unhook`](Self::unhook). Where an earlier
+    /// process has hooked in, this one takes its place at once.
+    ///
+    /// `cgroup` is the root of the cgroup file system, of its second version.
+    ///
+    /// # Errors
+    /// The kernel has no such hook, `cgroup` is none, or the caller may not.
+    pub fn hook(&self, folder: &Path, cgroup: &Path) -> Result<(), Error> {
+        let fail = |e: libbpf_rs::Error| Error::of(HOOK_IN, &e);
+        let path = folder.join(HOOK);
+        if path.exists() {
+            let mut link = Link::open(&path).map_err(fail)?;
+            let programs = self.object.progs();
+            let mut ours = programs.filter(|program| program.name() == HOOKED);
+            let ours = ours.next().ok_or_else(|| missing(HOOK_IN))?;
+            return link.update_prog(&ours).map_err(fail);
+        }
+        let cgroup = File::open(cgroup)
+            .map_err(|e| Error::Kernel { what: HOOK_IN, reason: e.to_string() })?;
+        let program = program(&self.object, HOOKED, HOOK_IN)?;
+        let mut link = program.attach_cgroup(cgroup.as_raw_fd()).map_err(fail)?;
+        link.pin(path).map_err(fail)
+    }
+
+    /// No socket gets anything by itself any more. What was given stays.
+    ///
+    /// # Errors
+    /// The kernel refuses.
+    pub fn unhook(folder: &Path) -> Result<(), Error> {
+        let path = folder.join(HOOK);
+        if !path.exists() {
+            return Ok(());
+        }
+        let fail = |e: libbpf_rs::Error| Error::of("take the hook from the root cgroup", &e);
+        let mut link = Link::open(path).map_err(fail)?;
+        // At once; without its file it would end a little later.
+        link.detach().map_err(fail)?;
+        link.unpin().map_err(fail)
+    }
+
+    /// Has the hook follow other choices, all at once.
+    ///
+    /// # Errors
+    /// The kernel refuses, or has no algorithm of such a name.
+    pub fn follow(&self, choices: &Choices) -> Result<(), Error> {
+        let fail = |e: libbpf_rs::Error| Error::of(FOLLOW, &e);
+        let options = bpf_map_create_opts {
+            sz: size_of::<bpf_map_create_opts>() as u64,
+            ..bpf_map_create_opts::default()
+        };
+        let size = CHOICES_SIZE as u32;
+        let table = MapHandle::create(MapType::Array, Some("tt_table"), 4, size, 1, &options);
+        let table = table.map_err(fail)?;
+        table.update(&[0; 4], &choices.bytes()?, MapFlags::ANY).map_err(fail)?;
+        let number = table.as_fd().as_raw_fd().to_ne_bytes();
+        // The kernel waits until no program reads the table of before.
+        self.map(CHOICES, FOLLOW)?.update(&[0; 4], &number, MapFlags::ANY).map_err(fail)
+    }
+
+    /// What came of the choices since this was loaded.
+    ///
+    /// # Errors
+    /// The kernel refuses.
+    pub fn gave(&self) -> Result<Gave, Error> {
+        let what = "ask what the hook of the root cgroup gave";
+        let bytes = self.map(GAVE, what)?.lookup(&[0; 4], MapFlags::ANY);
+        let bytes = bytes.map_err(|e| Error::of(what, &e))?.unwrap_or_default();
+        let raw = RawGave::read(&mut bytes.as_slice()).ok_or_else(|| missing(what))?;
+        Ok(Gave { given: raw.given, refused: raw.refused, error: raw.error as i32 })
+    }
+
+    fn map(&self, name: &str, what: &'static str) -> Result<libbpf_rs::Map<'_>, Error> {
+        let mut maps = self.object.maps().filter(|map| map.name() == OsStr::new(name));
+        maps.next().ok_or_else(|| missing(what))
     }
 
     /// Whether any process has given algorithms, as far as the folder of its datapath tells.
@@ -168,9 +281,7 @@ impl Assigner {
     /// The kernel refuses the walk; what it refuses of a single socket is in its [`Socket::outcome`].
     pub fn carry_out(&self, orders: &[Order]) -> Result<Vec<Socket>, Error> {
         let what = "hand the orders to the kernel";
-        let missing = || Error::Kernel { what, reason: "there is no map for them".to_owned() };
-        let map =
-            self.object.maps().find(|map| map.name() == OsStr::new(ORDERS)).ok_or_else(missing)?;
+        let map = self.map(ORDERS, what)?;
         let orders = &orders[..orders.len().min(ORDERS_MAX)];
         for order in orders {
             let value = [name_bytes(&order.from)?, name_bytes(&order.to)?].concat();
@@ -184,6 +295,20 @@ impl Assigner {
         }
         told
     }
+}
+
+fn program<'a>(
+    object: &'a Object,
+    name: &str,
+    what: &'static str,
+) -> Result<ProgramMut<'a>, Error> {
+    let mut programs = object.progs_mut().filter(|program| program.name() == name);
+    programs.next().ok_or_else(|| missing(what))
+}
+
+/// Not that any version was built so.
+fn missing(what: &'static str) -> Error {
+    Error::Kernel { what, reason: "the object is incomplete".to_owned() }
 }
 
 /// Where the record is between two datapaths.
@@ -222,7 +347,7 @@ fn name(bytes: &[u8; NAME_SIZE]) -> String {
     String::from_utf8_lossy(bytes.split(|byte| *byte == 0).next().unwrap_or_default()).into_owned()
 }
 
-fn name_bytes(name: &str) -> Result<[u8; NAME_SIZE], Error> {
+pub(crate) fn name_bytes(name: &str) -> Result<[u8; NAME_SIZE], Error> {
     let mut bytes = [0; NAME_SIZE];
     if name.len() >= NAME_SIZE {
         let what =

@@ -130,6 +130,7 @@ impl Doctor {
         let form = Form::of(&btf);
         let arena = kernel::has_arena(&btf);
         let walk = kernel::has_socket_walk(&btf);
+        let hook = self.hook(&btf);
         vec![
             types,
             finding(
@@ -183,6 +184,7 @@ impl Doctor {
                      CONFIG_PROC_FS=y, or pick the algorithm by default_algorithm or in the program"
                 },
             },
+            hook,
             Finding {
                 subject: "memory shared by pointers (arena)",
                 health: if arena { Health::Good } else { Health::Note },
@@ -190,6 +192,29 @@ impl Doctor {
                 remedy: "",
             },
         ]
+    }
+
+    /// Whether sockets can be given an algorithm as they begin.
+    fn hook(&self, btf: &Btf<'_>) -> Finding {
+        let mounts = self.read("proc/self/mounts").unwrap_or_default();
+        let is_mounted = mounts.lines().any(|line| line.split(' ').nth(2) == Some("cgroup2"));
+        let (health, found, remedy) = match (kernel::has_socket_hook(btf), is_mounted) {
+            (true, true) => (Health::Good, "there", ""),
+            (true, false) => (
+                Health::Note,
+                "no cgroup file system of the second version is mounted",
+                "new sockets get the algorithm of their rule after up to two seconds, and in containers never; mount -t \
+                 cgroup2 none /sys/fs/cgroup, or the host's into the agent's container",
+            ),
+            (false, _) => (
+                Health::Note,
+                "missing",
+                "new sockets get the algorithm of their rule after up to two seconds, and in containers never; boot a \
+                 kernel built with CONFIG_CGROUP_BPF=y",
+            ),
+        };
+        let subject = "giving sockets an algorithm as they begin (cgroup sock_ops)";
+        Finding { subject, health, found: found.to_owned(), remedy }
     }
 
     fn jit(&self) -> Finding {
@@ -438,6 +463,15 @@ mod tests {
         let said = types(Some(Kernel::default()));
         assert!(said.contains("--  giving sockets an algorithm (iter/tcp): missing\n"), "{said}");
         assert!(said.contains("pick the algorithm by default_algorithm"), "{said}");
+    }
+
+    #[test]
+    fn a_kernel_without_the_hook_of_cgroups_is_told_of_what_it_costs() {
+        let said = types(Some(Kernel::default()));
+        let line = said.lines().position(|line| line.contains("(cgroup sock_ops)")).unwrap();
+        let lines: Vec<_> = said.lines().skip(line).take(2).collect();
+        assert!(lines[0].starts_with("--") && lines[0].ends_with("missing"), "{said}");
+        assert!(lines[1].contains("in containers never"), "{said}");
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! What this kernel has, by its own description of its types (BTF).
 
-use libbpf_rs::btf::types::{FuncProto, Ptr, Struct};
+use libbpf_rs::btf::types::{Enum, FuncProto, Ptr, Struct};
 use libbpf_rs::btf::{Btf, ReferencesType as _};
 
 use crate::error::Error;
@@ -98,6 +98,13 @@ pub(crate) fn has_arena(btf: &Btf<'_>) -> bool {
 /// algorithm there came with Linux 5.16, before links for struct_ops.
 pub(crate) fn has_socket_walk(btf: &Btf<'_>) -> bool {
     btf.type_by_name::<Struct<'_>>("bpf_iter__tcp").is_some()
+}
+
+/// Whether a cgroup may have a program that is called when a socket listens or is connected
+/// (`BPF_CGROUP_SOCK_OPS`; its link came with Linux 5.7): a kernel built with CONFIG_CGROUP_BPF=y.
+pub(crate) fn has_socket_hook(btf: &Btf<'_>) -> bool {
+    let Some(kinds) = btf.type_by_name::<Enum<'_>>("cgroup_bpf_attach_type") else { return false };
+    kinds.iter().any(|kind| kind.name.is_some_and(|name| name == "CGROUP_SOCK_OPS"))
 }
 
 #[cfg(test)]

@@ -32,6 +32,7 @@
 
 mod algorithm;
 mod assign;
+mod choices;
 mod datapath;
 mod doctor;
 mod error;
@@ -52,7 +53,8 @@ mod towards;
 mod walk;
 
 pub use algorithm::Algorithm;
-pub use assign::{Assigner, Given, Order, Outcome, Socket};
+pub use assign::{Assigner, Gave, Given, Order, Outcome, Socket};
+pub use choices::{Asking, Choice, Choices};
 pub use datapath::{Datapath, Options, Origin, Stats, open_connections, unload_pins};
 pub use doctor::{Doctor, Finding, Health};
 pub use error::Error;
@@ -62,6 +64,7 @@ pub use link::KernelLink;
 pub use models::TreesRefused;
 pub use pins::{Former, Version};
 pub use programs::{ProgramTime, program_time};
+pub use renew::network_namespaces;
 pub use reporter::Reporter;
 pub use trimtab_datapath::{
     Alarm, By, Event, EventKind, FlowId, Identity, Switching, Totals, Towards,

@@ -1,6 +1,6 @@
 //! What runs under our names goes on with the programs that were registered when it picked them:
 //! connections, and also sockets that listen and the defaults of network namespaces, from which new
-//! connections get theirs. These two are given what is registered now.
+//! connections get theirs. These two are given what is registered now, and connections when they rest.
 
 use std::collections::BTreeSet;
 use std::fs::File;
@@ -27,7 +27,7 @@ pub(crate) fn everywhere(walk: &Path) -> Option<String> {
     let work = move || {
         let own = here(walk.as_ref()).err().map(|error| error.to_string());
         let mut failed = own.into_iter().collect::<Vec<_>>();
-        for (path, namespace) in namespaces() {
+        for (path, namespace) in network_namespaces() {
             let entered =
                 move_into_link_name_space(namespace.as_fd(), Some(LinkNameSpaceType::Network));
             if let Err(error) = entered.map_err(io::Error::from).and_then(|()| here(walk.as_ref()))
@@ -95,8 +95,9 @@ fn here(walk: Option<&Link>) -> io::Result<()> {
     }
 }
 
-/// Each network namespace once, but for this thread's.
-fn namespaces() -> Vec<(PathBuf, File)> {
+/// Each network namespace that a process or a name in `/run/netns` holds once, by the file that names
+/// it; but for this thread's.
+pub fn network_namespaces() -> Vec<(PathBuf, File)> {
     let entries = |folder: &str| Path::new(folder).read_dir().into_iter().flatten().flatten();
     let is_process = |name: &str| name.bytes().all(|byte| byte.is_ascii_digit());
     let processes = entries("/proc")

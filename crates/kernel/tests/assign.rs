@@ -3,11 +3,12 @@
 mod common;
 
 use std::io::{Read, Write};
-use std::net::{TcpListener, TcpStream};
+use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::os::fd::AsFd;
+use std::path::PathBuf;
 
 use rustix::net::sockopt::{set_tcp_congestion, tcp_congestion};
-use trimtab_kernel::{Assigner, Doctor, Health, Order, Outcome, Socket};
+use trimtab_kernel::{Assigner, Choice, Choices, Doctor, Gave, Health, Order, Outcome, Socket};
 
 use common::{A, Loaded, Wire, need_kernel, wait_for};
 
@@ -102,4 +103,97 @@ fn sockets_that_listen_and_open_connections_get_an_algorithm_and_what_is_accepte
     .join()
     .unwrap();
     wait_for("the end of the connections", || (loaded.datapath().stats().live == 0).then_some(()));
+}
+
+/// Where the cgroup file system of the second version is mounted.
+fn cgroups() -> PathBuf {
+    let mounts = std::fs::read_to_string("/proc/self/mounts").expect("mounts");
+    let mut lines = mounts.lines().map(|line| line.split(' ').collect::<Vec<_>>());
+    let line = lines.find(|fields| fields[2] == "cgroup2").expect("a kernel with cgroups");
+    PathBuf::from(line[1])
+}
+
+/// The hook of the root cgroup, in a namespace that the process which hooks in is not in.
+#[test]
+fn sockets_get_an_algorithm_as_they_listen_and_connect() {
+    need_kernel!();
+    let loaded = Loaded::new("_B", 64);
+    let wire = Wire::new("hook");
+    wire.set_default("a", "reno");
+    let (name, folder) = (loaded.options.name(), loaded.options.folder.clone());
+    let assigner = Assigner::load(&folder).unwrap();
+    let walk = |assigner: &Assigner| {
+        let file = std::fs::File::open("/run/netns/tt-hook-a").unwrap();
+        let kind = Some(rustix::thread::LinkNameSpaceType::Network);
+        let there = || {
+            rustix::thread::move_into_link_name_space(file.as_fd(), kind).unwrap();
+            let late = TcpListener::bind((A, 7399)).unwrap();
+            (assigner.sockets().unwrap(), runs(&late))
+        };
+        std::thread::scope(|scope| scope.spawn(there).join().unwrap())
+    };
+    let netns = Some(walk(&assigner).0[0].netns_cookie);
+    let any = Choice { netns, cgroup: None, ports: (0, u16::MAX), to: None, gives: None };
+    let given = Choice { ports: (7311, 7312), gives: Some(name.clone()), ..any.clone() };
+    let to = Some(("10.77.1.0".parse().unwrap(), 24));
+    let towards = Choice { to, gives: Some("cubic".to_owned()), ..any };
+    let choices = Choices { list: vec![given, towards], ..Choices::default() };
+    assigner.follow(&choices).unwrap();
+    assigner.hook(&folder, &cgroups()).unwrap();
+    let algorithm = name.clone();
+    let sockets = wire.spawn("a", move || {
+        let listener = TcpListener::bind((A, 7311)).unwrap();
+        assert_eq!(runs(&listener), algorithm);
+        // Its own choice, before and after.
+        let before = rustix::net::socket(
+            rustix::net::AddressFamily::INET,
+            rustix::net::SocketType::STREAM,
+            None,
+        );
+        let before = TcpListener::from(before.unwrap());
+        set_tcp_congestion(&before, "cubic").unwrap();
+        let address = SocketAddr::from((A, 7312));
+        rustix::net::bind(&before, &address).unwrap();
+        rustix::net::listen(&before, 8).unwrap();
+        assert_eq!(runs(&before), "cubic");
+        // It goes where the second choice says.
+        let client = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        let server = listener.accept().unwrap().0;
+        assert_eq!((runs(&client), runs(&server)), ("cubic".to_owned(), algorithm.clone()));
+        set_tcp_congestion(&listener, "cubic").unwrap();
+        let second = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        assert_eq!(runs(&listener.accept().unwrap().0), "cubic", "chosen after the hook's");
+        // Elsewhere.
+        let other = TcpListener::bind("127.0.0.1:0").unwrap();
+        let unnamed = TcpStream::connect(other.local_addr().unwrap()).unwrap();
+        assert_eq!((runs(&other), runs(&unnamed)), ("reno".to_owned(), "reno".to_owned()));
+        (listener, client, server, second)
+    });
+    let sockets = sockets.join().unwrap();
+    assert_eq!(assigner.gave().unwrap(), Gave { given: 3, refused: 0, error: 0 });
+
+    // What the hook gave is known to a walk, also of who comes next, whose hook takes its place.
+    drop(assigner);
+    let next = Assigner::load(&folder).unwrap();
+    next.hook(&folder, &cgroups()).unwrap();
+    let seen = walk(&next);
+    assert_eq!(seen.1, "reno", "the next one has no choices yet");
+    let port = sockets.1.local_addr().unwrap().port();
+    let server = seen.0.iter().find(|s| s.remote.is_some_and(|r| r.port() == port)).unwrap();
+    let given = server.given.clone().unwrap();
+    assert_eq!((given.algorithm, given.former.as_str()), (name.clone(), "reno"));
+
+    // Nothing of it stays, and what the kernel does not have is refused.
+    let listens = |port| wire.spawn("a", move || runs(TcpListener::bind((A, port)).unwrap()));
+    let wrong = Choice { gives: Some("nobody".to_owned()), ..choices.list[0].clone() };
+    next.follow(&Choices { list: vec![wrong], ..Choices::default() }).unwrap();
+    assert_eq!(listens(7312).join().unwrap(), "reno");
+    let gave = next.gave().unwrap();
+    assert_eq!((gave.given, gave.refused, gave.error), (0, 1, 2), "ENOENT");
+    next.follow(&choices).unwrap();
+    assert_eq!(listens(7312).join().unwrap(), name);
+    Assigner::unhook(&folder).unwrap();
+    drop(next);
+    assert_eq!(listens(7312).join().unwrap(), "reno");
+    drop(sockets);
 }

@@ -15,6 +15,11 @@ pub struct Ports {
 }
 
 impl Ports {
+    /// The first and the last of them.
+    pub fn span(self) -> (u16, u16) {
+        (self.first, self.last)
+    }
+
     /// Whether a port is one of them.
     pub fn contains(self, port: u16) -> bool {
         (self.first..=self.last).contains(&port)

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 
 use rustix::net::{AddressFamily, SocketType, socket};
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
-use trimtab_kernel::{Identity, Socket, Towards};
+use trimtab_kernel::{Choice, Identity, Socket, Towards};
 use trimtab_units::{Duration, Time};
 
 use crate::config::{Matches, Rule};
@@ -18,6 +18,8 @@ use crate::kernel::sock_diag::own_netns;
 
 /// Between looks for what was not there.
 const AGAIN: Duration = Duration::from_secs(1);
+/// The kernel's number of the root cgroup.
+const ROOT_CGROUP: u64 = 1;
 /// Cgroups below one that are looked through.
 const CGROUPS_MAX: usize = 10_000;
 
@@ -174,9 +176,42 @@ impl Places {
             && is_there
     }
 
+    /// A rule as the hook of the root cgroup reads it, which gives who matches an algorithm of this
+    /// name: for each of its spans of ports and of its destinations. None where what it names is not
+    /// there. Of a rule that the hook cannot tell: who may match it is left to the walk.
+    pub(crate) fn choices(&self, matches: &Matches, gives: Option<&str>) -> Vec<Choice> {
+        let netns = match (&matches.netns, &matches.cgroup) {
+            (Some(path), _) => match self.namespaces.get(path) {
+                Some(Some(cookie)) => Some(*cookie),
+                _ => return Vec::new(),
+            },
+            (None, Some(_)) => None,
+            (None, None) => self.own,
+        };
+        let mut gives = gives.map(str::to_owned);
+        let mut cgroup = None;
+        if let Some(path) = &matches.cgroup {
+            match cgroup_at(path) {
+                Ok(found) => cgroup = Some(found),
+                Err(NoCgroup::Missing) => return Vec::new(),
+                Err(NoCgroup::InNamespace) => gives = None,
+            }
+        }
+        let every_port = [(0, u16::MAX)];
+        let spans: Vec<_> = matches.ports.iter().map(|ports| ports.span()).collect();
+        let spans = if spans.is_empty() { every_port.as_slice() } else { spans.as_slice() };
+        let to: Vec<_> = matches.to.iter().map(|to| Some((to.base(), to.bits()))).collect();
+        let to = if to.is_empty() { [None].as_slice() } else { to.as_slice() };
+        let of = |&ports: &(u16, u16)| {
+            let gives = &gives;
+            to.iter().map(move |&to| Choice { netns, cgroup, ports, to, gives: gives.clone() })
+        };
+        spans.iter().flat_map(of).collect()
+    }
+
     fn look(&mut self, now: Time) {
         self.looked_at = now;
-        if let Some(root) = mount_of("cgroup2") {
+        if let Some(root) = cgroup_root() {
             for (path, ids) in &mut self.cgroups {
                 *ids = cgroups_below(&root.join(path.trim_start_matches('/')));
             }
@@ -185,6 +220,32 @@ impl Places {
             *cookie = netns_cookie(path).ok();
         }
     }
+}
+
+/// Why a cgroup is not told by its number and level.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum NoCgroup {
+    /// There is none of this path.
+    Missing,
+    /// What is mounted here is not the root of all, so its level is unknown.
+    InNamespace,
+}
+
+/// Number and level of a cgroup.
+fn cgroup_at(path: &str) -> Result<(u64, u32), NoCgroup> {
+    let root = cgroup_root().ok_or(NoCgroup::Missing)?;
+    let number = |path: &Path| path.metadata().map(|of| of.ino()).map_err(|_| NoCgroup::Missing);
+    let id = number(&root.join(path.trim_start_matches('/')))?;
+    if number(&root)? != ROOT_CGROUP {
+        return Err(NoCgroup::InNamespace);
+    }
+    let level = path.split('/').filter(|name| !name.is_empty()).count();
+    Ok((id, level as u32))
+}
+
+/// Where cgroups of the second version are mounted.
+pub(crate) fn cgroup_root() -> Option<PathBuf> {
+    mount_of("cgroup2")
 }
 
 /// Where a file system of this kind is mounted first.
@@ -228,14 +289,6 @@ fn cgroups_below(folder: &Path) -> BTreeSet<u64> {
 }
 
 /// Runs something in another network namespace, on a thread of its own.
-pub(crate) fn within<T: Send>(
-    netns: &Path,
-    work: impl FnOnce() -> io::Result<T> + Send,
-) -> io::Result<T> {
-    within_file(File::open(netns)?, work)
-}
-
-/// The same in a namespace that is open.
 pub(crate) fn within_file<T: Send>(
     file: impl AsFd + Send,
     work: impl FnOnce() -> io::Result<T> + Send,
@@ -253,7 +306,12 @@ pub(crate) fn within_file<T: Send>(
 
 /// The cookie of a network namespace, by which connections name theirs.
 pub(crate) fn netns_cookie(netns: &Path) -> io::Result<u64> {
-    within(netns, || {
+    netns_cookie_of(&File::open(netns)?)
+}
+
+/// The same of a namespace that is open.
+pub(crate) fn netns_cookie_of(netns: &File) -> io::Result<u64> {
+    within_file(netns, || {
         crate::kernel::sock_diag::netns_cookie(&socket(
             AddressFamily::INET,
             SocketType::DGRAM,

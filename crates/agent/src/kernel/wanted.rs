@@ -1,11 +1,12 @@
 //! What the rules want of the kernel's sockets.
 
-use trimtab_kernel::{Algorithm, Socket};
+use trimtab_kernel::{Algorithm, Choices, Socket};
 use trimtab_steer::safety::Arm;
 use trimtab_units::Time;
 
 use super::assign::{Wanted, name_of};
 use super::places::Who;
+use crate::config::{Mode, Rule};
 use crate::core::Core;
 use crate::datapath::{Datapath, Link};
 use crate::operate::Held;
@@ -53,6 +54,33 @@ impl<D: Datapath> Core<D> {
             cgroup: who.cgroup(),
         };
         self.holds().on(&subject).is_some_and(Held::wants_former)
+    }
+
+    /// The same of a whole rule.
+    fn is_rule_restored(&self, rule: &Rule) -> bool {
+        let (flow, remote, port, cgroup) = (None, None, 0, None);
+        let subject = Subject { rule: Some(&rule.name), flow, remote, port, cgroup };
+        self.holds().on(&subject).is_some_and(Held::wants_former)
+    }
+
+    /// What the rules say of every socket to come, as the hook of the root cgroup reads it; nothing in mode
+    /// `advise`, or where no rule assigns.
+    pub(crate) fn choices(&self, suffix: &str) -> Choices {
+        let rules = &self.config.rules;
+        let last = rules.iter().rposition(|rule| rule.assign);
+        let Some(last) = last.filter(|_| self.config.mode == Mode::Apply) else {
+            return Choices::default();
+        };
+        let of = |rule: &Rule| {
+            let assigns = rule.assign && !self.is_rule_restored(rule);
+            let algorithm = Algorithm::from_name(rule.algorithm.name()).filter(|_| assigns);
+            let name = algorithm.map(|algorithm| name_of(suffix, algorithm));
+            self.places.choices(&rule.matches, name.as_deref())
+        };
+        Choices {
+            holdback: self.config.holdback,
+            list: rules[..=last].iter().flat_map(of).collect(),
+        }
     }
 
     /// Whether we let take over what a socket runs. Since it told what it runs, another may have taken

@@ -41,15 +41,20 @@ pub(crate) fn runs(socket: impl AsFd) -> String {
     tcp_congestion(socket).unwrap()
 }
 
-/// Starts an agent in the namespace `a` of a wire.
+/// Starts an agent in the namespace `a` of a wire, and waits until it answers.
 pub(crate) fn start_in(wire: &str, setup: &Setup) -> Agent {
+    setup.started(spawn_in(wire, setup))
+}
+
+/// Starts an agent in the namespace `a` of a wire.
+pub(crate) fn spawn_in(wire: &str, setup: &Setup) -> Agent {
     let namespace = std::fs::File::open(format!("/run/netns/tt-{wire}-a")).unwrap();
     let spawn = || {
         let kind = Some(rustix::thread::LinkNameSpaceType::Network);
         rustix::thread::move_into_link_name_space(namespace.as_fd(), kind).unwrap();
         setup.spawn()
     };
-    setup.started(std::thread::scope(|scope| scope.spawn(spawn).join().unwrap()))
+    std::thread::scope(|scope| scope.spawn(spawn).join().unwrap())
 }
 
 /// Sends in the background until the client is gone.

@@ -12,6 +12,7 @@ mod faults;
 mod fleet;
 mod harm;
 mod hints;
+mod hook;
 mod learnt;
 mod lifetime;
 mod model;

@@ -51,10 +51,10 @@ fn connection_of_a_cgroup() {
 }
 
 /// A cgroup of the second version, gone when dropped.
-struct Cgroup(PathBuf);
+pub(crate) struct Cgroup(pub(crate) PathBuf);
 
 impl Cgroup {
-    fn new(name: &str) -> Option<Self> {
+    pub(crate) fn new(name: &str) -> Option<Self> {
         let mounts = std::fs::read_to_string("/proc/self/mounts").ok()?;
         let line = mounts.lines().find(|line| line.split(' ').nth(2) == Some("cgroup2"))?;
         let folder = PathBuf::from(line.split(' ').nth(1)?).join(name);

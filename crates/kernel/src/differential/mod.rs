@@ -10,6 +10,7 @@ mod bbr3_core;
 mod bbr3_socket;
 mod bbr_core;
 mod bbr_socket;
+mod choose;
 mod core;
 mod cores;
 mod cubic;

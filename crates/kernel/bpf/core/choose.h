@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 OR GPL-2.0-only */
+/*
+ * Which algorithm a socket gets: the rules of the configuration, as user space compiled them
+ * (src/choices.rs, whose `Choices::decide` says the same in Rust). Who includes this says what the
+ * cgroups above a socket's are: `tt_cgroup_above`.
+ */
+#ifndef TRIMTAB_CORE_CHOOSE_H
+#define TRIMTAB_CORE_CHOOSE_H
+
+#include "../assign.h"
+
+/* None of the choices. */
+#define TT_NO_CHOICE TT_CHOICES_MAX
+
+/* Who asks. */
+struct tt_asked {
+	u64 netns_cookie;
+	u64 cgroup; /* its kernel's address; 0 unknown */
+	u32 listens;
+	u32 port;      /* its own */
+	u32 family;    /* of the remote address; AF_INET of one that is mapped, too */
+	u32 remote[4]; /* network order; an IPv4 address is mapped (RFC 4291 §2.5.5.2) */
+};
+
+struct tt_choosing {
+	struct tt_asked asked;
+	const struct tt_choices *choices;
+	u32 found; /* the place of what it gets, or TT_NO_CHOICE */
+};
+
+#define TT_FAMILY_V4 2
+#define TT_FAMILY_V6 10
+
+/* Number of the cgroup on this level above a socket's, or its own; 0 where there is none. */
+static u64 tt_cgroup_above(const struct tt_asked *asked, u32 level);
+
+/* After the remote address is there: its family is that of the address which it stands for. */
+TT_INLINE void tt_asked_is_canonical(struct tt_asked *a)
+{
+	const u8 *bytes = (const u8 *)a->remote;
+
+	if (!a->remote[0] && !a->remote[1] && !bytes[8] && !bytes[9] && bytes[10] == 0xff && bytes[11] == 0xff)
+		a->family = TT_FAMILY_V4;
+}
+
+TT_INLINE void tt_asked_v4(struct tt_asked *a, u32 address)
+{
+	u8 *bytes = (u8 *)a->remote;
+
+	a->remote[0] = a->remote[1] = a->remote[2] = 0;
+	bytes[10] = bytes[11] = 0xff;
+	a->remote[3] = address;
+	a->family = TT_FAMILY_V4;
+}
+
+/* Place of the destination's prefix, /24 or /48, among 2^53: `Arm::of` of trimtab-steer. */
+TT_INLINE u64 tt_place_of_arm(const struct tt_asked *a)
+{
+	const u8 *bytes = (const u8 *)a->remote;
+	u32 first = a->family == TT_FAMILY_V4 ? 12 : 0;
+	u32 keep = a->family == TT_FAMILY_V4 ? 15 : 6;
+	u64 hash = 0xcbf29ce484222325;
+
+	for (u32 i = 0; i < 16; i++) {
+		if (i < first)
+			continue;
+		hash = (hash ^ (i < keep ? bytes[i] : 0)) * 0x100000001b3;
+	}
+	hash ^= hash >> 33;
+	hash *= 0xff51afd7ed558ccd;
+	hash ^= hash >> 33;
+	hash *= 0xc4ceb9fe1a85ec53;
+	hash ^= hash >> 33;
+	return hash >> 11;
+}
+
+TT_INLINE bool tt_is_chosen(const struct tt_choice *choice, const struct tt_asked *a)
+{
+	if (a->port < choice->port_first || a->port > choice->port_last)
+		return false;
+	if (choice->netns_cookie && choice->netns_cookie != a->netns_cookie)
+		return false;
+	if (choice->to_family && !a->listens) {
+		if (choice->to_family != a->family)
+			return false;
+		for (u32 i = 0; i < 4; i++)
+			if ((a->remote[i] & choice->to_mask[i]) != choice->to[i])
+				return false;
+	}
+	return !choice->cgroup_id || tt_cgroup_above(a, choice->cgroup_level) == choice->cgroup_id;
+}
+
+TT_INLINE bool tt_give_the_same(const struct tt_choice *one, const struct tt_choice *other)
+{
+	for (u32 i = 0; i < TT_NAME_SIZE; i++)
+		if (one->algorithm[i] != other->algorithm[i])
+			return false;
+	return true;
+}
+
+/*
+ * One of the choices, in their order; 1 when it is decided. A connection gets what the first that
+ * matches says. A socket that listens has connections to anywhere: it gets what all that match say,
+ * down to the first which is about every destination.
+ */
+TT_INLINE long tt_choose_one(u32 place, struct tt_choosing *c)
+{
+	const struct tt_choice *choice, *before;
+
+	if (place >= TT_CHOICES_MAX || place >= c->choices->count) {
+		c->found = TT_NO_CHOICE;
+		return 1;
+	}
+	choice = &c->choices->list[place];
+	if (!tt_is_chosen(choice, &c->asked))
+		return 0;
+	if (!choice->gives) {
+		c->found = TT_NO_CHOICE;
+		return 1;
+	}
+	if (c->asked.listens && c->found < TT_CHOICES_MAX) {
+		before = &c->choices->list[c->found];
+		if (!tt_give_the_same(before, choice)) {
+			c->found = TT_NO_CHOICE;
+			return 1;
+		}
+	} else {
+		c->found = place;
+	}
+	return !c->asked.listens || !choice->to_family;
+}
+
+/* Whether the socket is left as it is, whatever the rules say. */
+TT_INLINE bool tt_is_held_back(const struct tt_choosing *c)
+{
+	return !c->asked.listens && tt_place_of_arm(&c->asked) < c->choices->held_back;
+}
+
+#endif
