@@ -16,7 +16,7 @@ use super::{Place, cluster, step};
 use crate::config::Prefix;
 
 /// Clusters that are remembered; of more there is no need.
-const CLUSTERS_MAX: usize = 4096;
+const CLUSTERS_MAX: usize = 1024;
 
 /// What is compared, in the order of a cell's values.
 const METRICS: [&str; 5] = ["score", "throughput_mbps", "rtt_ms", "loss", "completion_s"];

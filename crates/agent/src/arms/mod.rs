@@ -128,6 +128,12 @@ impl Arms {
         Some((at + 1, share, left.map(|end| end - elapsed)))
     }
 
+    /// The block and the stage of a moment: as long as both are the same, so is every cluster's arm.
+    pub(crate) fn phase(&self, now: Time) -> (Option<i64>, Option<usize>) {
+        let block = self.plan.as_ref().and_then(|plan| plan.block(step(now)));
+        (block, self.stage(now).map(|(stage, ..)| stage))
+    }
+
     /// Whether arms may change with time.
     pub(crate) fn changes(&self) -> bool {
         self.plan.is_some() || self.rollout.is_some()

@@ -31,12 +31,16 @@ pub(crate) struct Comparing {
     rollout_since: Time,
     /// The step by which connections have followed their arms.
     followed: Interval,
+    /// The block and the stage in which they did.
+    phase: (Option<i64>, Option<usize>),
 }
 
 impl Comparing {
     pub(super) fn new(config: &Config, now: Time) -> Self {
+        let arms = Arms::new(config, now, now);
         Self {
-            arms: Arms::new(config, now, now),
+            phase: arms.phase(now),
+            arms,
             measured: Measurements::default(),
             breakers: Breakers::default(),
             trips: BTreeMap::new(),
@@ -52,6 +56,7 @@ impl Comparing {
             self.rollout_since = now;
         }
         self.arms = Arms::new(config, self.rollout_since, now);
+        self.phase = self.arms.phase(now);
         self.measured = Measurements::default();
         self.breakers = Breakers::default();
     }
@@ -159,6 +164,10 @@ impl<D: Datapath> Core<D> {
                 self.notes.extend(told);
             }
             self.arms.arms.plan_anew(now);
+        }
+        let phase = self.arms.arms.phase(now);
+        if std::mem::replace(&mut self.arms.phase, phase) == phase {
+            return;
         }
         let at = Now { config: &self.config, edge: self.edge.as_deref(), now };
         let (stretch, mut woken) = (self.governor.stretch(), Vec::new());

@@ -164,9 +164,8 @@ impl<D: Datapath> Core<D> {
     fn tell_ahead(&mut self, now: Time) {
         let at = Now { config: &self.config, edge: self.edge.as_deref(), now };
         self.ahead = Ahead::begin(&self.datapath, &mut self.places, &at);
-        let is_free = |c: &&Box<Connection<D::Link>>| c.held.is_none() && c.arm == Arm::Treated;
-        let free = self.connections.values().filter(is_free);
-        let all: Vec<_> = free.map(|c| (*c.link.identity(), c.rule)).collect();
+        let all = self.connections.values().filter(|c| c.held.is_none() && c.arm == Arm::Treated);
+        let all: Vec<_> = all.map(|c| (*c.link.identity(), c.rule)).collect();
         for (identity, place) in all {
             self.comes_from(&identity, place, now);
         }

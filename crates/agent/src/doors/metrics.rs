@@ -350,9 +350,11 @@ mod watched;
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::arms::compare::Comparison;
     use crate::core::tally::Tally;
     use crate::doors::view::{DatapathStatus, EdgeStatus};
     use crate::kernel::assign::Assigned;
+    use trimtab_fleet::experiment::Effect;
     use trimtab_steer::safety::Arm;
 
     fn status(rules: Vec<RuleStatus>) -> Status {
@@ -381,10 +383,29 @@ mod tests {
                 by_hand: 1,
                 ..Assigned::default()
             }],
-            orders: Vec::new(),
-            comparisons: Vec::new(),
+            orders: vec![HoldStatus {
+                held: Held::Tripped,
+                target: Target::Rule("web".to_owned()),
+                for_s: 3.0,
+                left_s: None,
+                by: "the breaker".to_owned(),
+            }],
+            comparisons: vec![Comparison {
+                rule: "web".to_owned(),
+                control: Arm::Former,
+                over: true,
+                networks: 12,
+                metrics: vec![Compared {
+                    metric: "score".to_owned(),
+                    steered: 2.2,
+                    control: 2.0,
+                    change: Some(Effect { value: 0.1, low: 0.05, high: 0.15 }),
+                    difference: None,
+                    pairs: 24,
+                }],
+            }],
             rollout: None,
-            trips: std::collections::BTreeMap::new(),
+            trips: [("web".to_owned(), 2), ("other".to_owned(), 1)].into(),
             datapath: DatapathStatus {
                 slots: 64,
                 taken: 3,
@@ -443,6 +464,13 @@ mod tests {
             "trimtab_program_runs_total 5.0",
             "trimtab_program_seconds_total 0.002",
             "trimtab_agent_up_seconds 12.5",
+            "trimtab_agent_orders 1.0",
+            "trimtab_compare_steered{rule=\"web\",control=\"former\",metric=\"score\"} 2.2",
+            "trimtab_compare_change_low_ratio{rule=\"web\",control=\"former\",metric=\"score\"} 0.05",
+            "trimtab_breaker_tripped{rule=\"web\"} 1.0",
+            "trimtab_breaker_tripped{rule=\"other\"} 0.0",
+            "trimtab_breaker_trips_total{rule=\"web\"} 2.0",
+            "trimtab_rollout_share 1.0",
             "# EOF",
         ] {
             assert!(page.lines().any(|l| l == line), "{line}\n{page}");

@@ -1,16 +1,16 @@
 //! What the rules want of the kernel's sockets.
 
-use trimtab_kernel::{Algorithm, Choices, Socket};
+use trimtab_kernel::{Algorithm, Choice, Choices, Socket};
 use trimtab_steer::safety::Arm;
 use trimtab_units::Time;
 
 use super::assign::{Wanted, name_of};
 use super::places::Who;
-use crate::config::{Mode, Rule};
+use crate::config::{Matches, Mode, Rule};
 use crate::core::Core;
 use crate::datapath::{Datapath, Link};
-use crate::operate::Held;
 use crate::operate::target::Subject;
+use crate::operate::{Held, Target};
 
 impl<D: Datapath> Core<D> {
     /// What the rules say of a socket's algorithm. One that listens gets what all its connections would get.
@@ -77,9 +77,22 @@ impl<D: Datapath> Core<D> {
             let name = algorithm.map(|algorithm| name_of(suffix, algorithm));
             self.places.choices(&rule.matches, name.as_deref())
         };
+        let held = self.holds().iter().filter(|hold| hold.held.wants_former());
+        // A destination is left to the walk: here it would be about every socket that listens.
+        let left = held.flat_map(|hold| match &hold.target {
+            Target::Port(port) => {
+                let (netns, cgroup, to, gives) = (None, None, None, None);
+                vec![Choice { netns, cgroup, ports: (*port, *port), to, gives }]
+            }
+            Target::Cgroup(path) => {
+                let matches = Matches { cgroup: Some(path.clone()), ..Matches::default() };
+                self.places.choices(&matches, None)
+            }
+            _ => Vec::new(),
+        });
         Choices {
             holdback: self.config.holdback,
-            list: rules[..=last].iter().flat_map(of).collect(),
+            list: left.chain(rules[..=last].iter().flat_map(of)).collect(),
         }
     }
 

@@ -97,6 +97,11 @@ impl ThreeArms {
         self.experiment.end()
     }
 
+    /// The block that an interval is in; `None` outside of the plan. No cluster changes within one.
+    pub fn block(&self, interval: Interval) -> Option<i64> {
+        self.experiment.part("", 0, interval).map(|(block, ..)| block)
+    }
+
     /// What a cluster runs in an interval.
     pub fn turn(&self, cluster: &str, interval: Interval) -> Turn {
         let tried = Turn { control: None, part: None };
