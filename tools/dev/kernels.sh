@@ -119,11 +119,16 @@ cross_arm64() {
 	root=$store/arm64
 	debian_root "$root" arm64 dash iproute2 libgcc-s1 libelf-dev zlib1g-dev
 	libraries=$root/usr/lib/aarch64-linux-gnu
+	# The C library comes with the compiler: that in the folder has paths from its own root.
+	mkdir -p "$store/link"
+	for library in libelf.so libz.so; do
+		ln -sf "$libraries/$library.1" "$store/link/$library"
+	done
 	export CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_LINKER=aarch64-linux-gnu-gcc
 	# Shared libraries refer to further ones.
 	export CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_RUSTFLAGS="-Clink-arg=-Wl,-rpath-link=$libraries"
 	export CC_aarch64_unknown_linux_gnu=aarch64-linux-gnu-gcc
-	export LIBBPF_SYS_LIBRARY_PATH_aarch64_unknown_linux_gnu="$libraries"
+	export LIBBPF_SYS_LIBRARY_PATH_aarch64_unknown_linux_gnu="$store/link"
 	export LIBBPF_SYS_EXTRA_CFLAGS="-idirafter $root/usr/include"
 }
 

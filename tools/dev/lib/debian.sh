@@ -13,7 +13,7 @@ debian_lists() {
 	[ -n "$uri" ] || die "apt on this machine knows no mirror of Debian;" \
 		"add Debian to /etc/apt/sources.list.d, and run this again"
 	# This system's own release is where what runs on other kernels comes from.
-	release=$(sed -n 's/^VERSION_CODENAME=//p' /etc/os-release)
+	debian_release=$(sed -n 's/^VERSION_CODENAME=//p' /etc/os-release)
 	suites="bookworm trixie trixie-backports sid"
 	mkdir -p "$debian/lists/partial" "$debian/cache/archives/partial"
 	: >"$debian/none"
@@ -37,7 +37,7 @@ debian_apt() {
 	"$command" -o Dir::State="$debian" -o Dir::State::lists="$debian/lists" \
 		-o Dir::State::status="$debian/none" -o Dir::Cache="$debian/cache" \
 		-o Dir::Etc::sourcelist="$debian/sources.list" -o Dir::Etc::sourceparts=/dev/null \
-		-o APT::Default-Release="$release" -o Acquire::Languages=none \
+		-o APT::Default-Release="$debian_release" -o Acquire::Languages=none \
 		-o APT::Architectures::=amd64 -o APT::Architectures::=arm64 \
 		-o Acquire::IndexTargets::deb::DEP-11::DefaultEnabled=false \
 		-o APT::Sandbox::User=root "$@"
