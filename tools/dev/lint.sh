@@ -14,6 +14,7 @@ lint_rust() {
 lint_shell() {
 	shellcheck dev tools/dev/*.sh tools/dev/lib/*.sh .ci/run crates/kernel/tests/kernels/run \
 		crates/kernel/tests/kernels/init packaging/deb/build packaging/deb/as-unit \
+		packaging/deb/boot packaging/deb/under-systemd \
 		packaging/deb/check packaging/deb/postinst packaging/deb/prerm packaging/deb/postrm
 	for script in dev tools/dev/*.sh tools/dev/lib/*.sh; do
 		dash -n "$script"
