@@ -4,7 +4,7 @@
 . tools/dev/lib/debian.sh
 
 # Those that do not measure time: the machine is emulated, and twenty times slower than this one.
-chosen="idle active assign first_flight memory switching lifetime upgrade steering links"
+chosen="idle active assign first_flight memory slots switching lifetime upgrade steering links"
 # Of their tests, those that measure rates and delays, or that move so much that they would take an
 # hour: they run natively only, and so do all of `datapath` and `overhead`.
 left_out="ten_thousand delta_sets_the_queue knobs_of_cubic bbr:: ecn:: prototype:: towards::
