@@ -195,7 +195,7 @@ struct tt_standing {
 	u32 inverse_q16;
 };
 
-/* User space does not look at this connection until it hears of it. Seldom: out of the way of the others. */
+/* User space does not look at this connection before an event of it. Seldom: out of the way of the others. */
 static __attribute__((noinline)) int tt_watch_ends(struct tt_slot *slot, u64 now_us)
 {
 	struct tt_event event = { .kind = TT_EVENT_ACTIVE };

@@ -1,5 +1,5 @@
-//! Who has a slot, and who is told what. On a real kernel; skipped, with the reason, where it or the
-//! rights are missing.
+//! Which connections have a slot, and what user space gets to know. On a real kernel; skipped, with
+//! the reason, where it or the rights are missing.
 
 mod common;
 
@@ -90,7 +90,7 @@ fn a_watched_connection_tells_once_that_something_happens() {
     assert!(flow.acks() > before);
     drop(talk);
     assert!(!flow.watch() || wait_for("its end", || (!flow.is_open()).then_some(true)));
-    // Whoever has the slot next was not asked about.
+    // The next connection in the slot was not asked about.
     let next = Talk::new(&wire, loaded.datapath().name(), 7302);
     next.say(1000);
     let told = kinds(&events.take().unwrap());
