@@ -47,13 +47,16 @@ TT_INLINE void tt_bbr3_init(struct tt_bbr3 *b, u32 srtt_us)
 /* --- Steps of an acknowledgement. */
 
 /* `UpdateLatestDeliverySignals()`, `UpdateRound()` and `UpdateCongestionSignals()`. */
-TT_INLINE void tt_bbr3_update_signals(struct tt_bbr3 *b, const struct tt_bbr3_ack *ack, u64 rate)
+TT_CHECKED_ONCE int tt_bbr3_update_signals(struct tt_bbr3 *b, const struct tt_bbr3_ack *ack, u64 rate)
 {
-	struct tt_bbr3_signals *signals = &b->signals;
+	struct tt_bbr3_signals *signals;
 
+	if (!b || !ack)
+		return 0;
+	signals = &b->signals;
 	signals->round_started = b->round_started = false;
 	if (!ack->rate_us)
-		return;
+		return 0;
 	signals->bw_bytes_per_s = tt_max(signals->bw_bytes_per_s, rate);
 	signals->inflight_bytes = tt_max(signals->inflight_bytes, tt_bbr3_bytes(b, ack->rate_packets));
 	if (tt_is_at_or_after(ack->prior_delivered, signals->round_end)) {
@@ -69,11 +72,14 @@ TT_INLINE void tt_bbr3_update_signals(struct tt_bbr3 *b, const struct tt_bbr3_ac
 	tt_bbr3_update_max_bw(b, rate, ack->app_limited);
 	if (signals->round_started)
 		tt_bbr3_adapt_short_term(b);
+	return 0;
 }
 
 /* `CheckFullBWReached()`, `CheckStartupDone()` and `CheckDrainDone()`. */
-TT_INLINE void tt_bbr3_check_startup(struct tt_bbr3 *b, const struct tt_bbr3_ack *ack, u64 rate)
+TT_CHECKED_ONCE int tt_bbr3_check_startup(struct tt_bbr3 *b, const struct tt_bbr3_ack *ack, u64 rate)
 {
+	if (!b || !ack)
+		return 0;
 	if (b->round_started && ack->rate_us && !ack->app_limited)
 		tt_bbr3_full_on_round(b, rate);
 	tt_bbr3_check_startup_loss(b, ack);
@@ -89,6 +95,7 @@ TT_INLINE void tt_bbr3_check_startup(struct tt_bbr3 *b, const struct tt_bbr3_ack
 	    (b->round - b->drain_round > TT_BBR3_DRAIN_ROUNDS_MAX ||
 	     tt_bbr3_bytes(b, ack->inflight) <= tt_bbr3_quantise(b, tt_bbr3_bdp(b, b->bw_bytes_per_s))))
 		tt_bbr3_start_down(b, ack->now_us);
+	return 0;
 }
 
 /* `ExitProbeRTT()`, with the rest of `CheckProbeRTTDone()`. */
@@ -129,12 +136,14 @@ TT_INLINE void tt_bbr3_enter_probe_rtt(struct tt_bbr3 *b)
 }
 
 /* `UpdateMinRTT()` and `CheckProbeRTT()`. */
-TT_INLINE void tt_bbr3_check_probe_rtt(struct tt_bbr3 *b, const struct tt_bbr3_ack *ack)
+TT_CHECKED_ONCE int tt_bbr3_check_probe_rtt(struct tt_bbr3 *b, const struct tt_bbr3_ack *ack)
 {
-	u32 rtt_us = tt_min(ack->rtt_us, TT_RTT_MAX_US);
-	bool due = tt_bbr3_update_min_rtt(&b->min_rtt, ack->now_us, rtt_us,
-					  tt_bbr3_knob(b, TT_BBR3_PROBE_RTT_INTERVAL));
+	bool due;
 
+	if (!b || !ack)
+		return 0;
+	due = tt_bbr3_update_min_rtt(&b->min_rtt, ack->now_us, tt_min(ack->rtt_us, TT_RTT_MAX_US),
+				     tt_bbr3_knob(b, TT_BBR3_PROBE_RTT_INTERVAL));
 	if (due && !b->idle_restart && b->mode != TT_BBR3_PROBE_RTT) {
 		tt_bbr3_save_window(b);
 		b->feedback = TT_BBR3_AFTER_PROBE;
@@ -145,6 +154,7 @@ TT_INLINE void tt_bbr3_check_probe_rtt(struct tt_bbr3 *b, const struct tt_bbr3_a
 		tt_bbr3_handle_probe_rtt(b, ack);
 	if (ack->acked)
 		b->idle_restart = false;
+	return 0;
 }
 
 /* `AdvanceLatestDeliverySignals()`. */
@@ -173,7 +183,8 @@ TT_INLINE void tt_bbr3_raise_ceiling(struct tt_bbr3 *b, const struct tt_bbr3_ack
 
 /* --- Events. */
 
-/* The draft's "Per-ACK Steps", in its order. */
+/* The draft's "Per-ACK Steps", in its order. Most are functions that the verifier checks by
+ * themselves: all ways through all of them are too many. */
 TT_INLINE void tt_bbr3_on_ack(struct tt_bbr3 *b, struct tt_bbr3_ack *ack)
 {
 	u64 rate = ack->rate_us ? tt_rate_of(ack->rate_packets, b->mss_bytes, ack->rate_us) : 0;

@@ -95,10 +95,13 @@ TT_INLINE void tt_bbr3_full_on_round(struct tt_bbr3 *b, u64 rate)
 
 /* --- Aggregation (`UpdateACKAggregation()`). */
 
-TT_INLINE void tt_bbr3_update_aggregation(struct tt_bbr3 *b, const struct tt_bbr3_ack *ack)
+TT_CHECKED_ONCE int tt_bbr3_update_aggregation(struct tt_bbr3 *b, const struct tt_bbr3_ack *ack)
 {
-	u64 expected = tt_rate_times_us(b->bw_bytes_per_s, tt_less(ack->now_us, b->interval_us)), extra;
+	u64 expected, extra;
 
+	if (!b || !ack)
+		return 0;
+	expected = tt_rate_times_us(b->bw_bytes_per_s, tt_less(ack->now_us, b->interval_us));
 	b->interval_bytes += tt_bbr3_bytes(b, ack->acked_before);
 	if (b->interval_bytes <= expected) {
 		b->interval_bytes = 0;
@@ -109,6 +112,7 @@ TT_INLINE void tt_bbr3_update_aggregation(struct tt_bbr3 *b, const struct tt_bbr
 	extra = tt_min(tt_less(b->interval_bytes, expected), b->window_bytes);
 	tt_rounds_max_update(&b->extra_acked,
 			     b->full_reached ? TT_BBR3_EXTRA_ROUNDS : TT_BBR3_EXTRA_STARTUP_ROUNDS, b->round, extra);
+	return 0;
 }
 
 /* --- How much may be in flight ("Congestion Window"). */
@@ -199,10 +203,15 @@ TT_INLINE u64 tt_bbr3_max_inflight(const struct tt_bbr3 *b)
 }
 
 /* `SetCwnd()`. */
-TT_INLINE void tt_bbr3_set_window(struct tt_bbr3 *b, const struct tt_bbr3_ack *ack)
+TT_CHECKED_ONCE int tt_bbr3_set_window(struct tt_bbr3 *b, const struct tt_bbr3_ack *ack)
 {
-	u64 acked = tt_bbr3_bytes(b, ack->acked), most = tt_bbr3_max_inflight(b), window = b->window_bytes;
+	u64 acked, most, window;
 
+	if (!b || !ack)
+		return 0;
+	acked = tt_bbr3_bytes(b, ack->acked);
+	most = tt_bbr3_max_inflight(b);
+	window = b->window_bytes;
 	if (b->full_reached)
 		window = tt_min(window + acked, most);
 	else if (window < most || ack->delivered < b->initial_packets)
@@ -212,6 +221,7 @@ TT_INLINE void tt_bbr3_set_window(struct tt_bbr3 *b, const struct tt_bbr3_ack *a
 		window = tt_min(window, tt_bbr3_probe_rtt_window(b));
 	window = tt_max(tt_min(window, tt_bbr3_model_bound(b)), b->mss_bytes);
 	b->window_bytes = tt_min(window, TT_BBR3_WINDOW_MAX);
+	return 0;
 }
 
 /* The window with what congestion marks leave of it. */

@@ -123,14 +123,18 @@ TT_INLINE u64 tt_bbr3_inflight_at_loss(const struct tt_bbr3 *b, u64 size, u64 tx
 }
 
 /* `HandleLostPacket()`, for all that an acknowledgement revealed, before it. */
-TT_INLINE void tt_bbr3_on_lost(struct tt_bbr3 *b, const struct tt_bbr3_lost *lost)
+TT_CHECKED_ONCE int tt_bbr3_on_lost(struct tt_bbr3 *b, const struct tt_bbr3_lost *lost)
 {
-	u64 tx_in_flight = tt_bbr3_bytes(b, lost->tx_in_flight), since = tt_bbr3_bytes(b, lost->lost);
+	u64 tx_in_flight, since;
 
+	if (!b || !lost)
+		return 0;
+	tx_in_flight = tt_bbr3_bytes(b, lost->tx_in_flight);
+	since = tt_bbr3_bytes(b, lost->lost);
 	tt_bbr3_note_loss(b, lost->now_us);
 	b->signals.ranges += lost->new_range;
 	if (!b->is_probe_sample || !tt_bbr3_is_too_high(b, since, tx_in_flight))
-		return;
+		return 0;
 	/* `HandleInflightTooHigh()`: once per probe. */
 	b->prev_probe_too_high = true;
 	b->is_probe_sample = false;
@@ -139,10 +143,11 @@ TT_INLINE void tt_bbr3_on_lost(struct tt_bbr3 *b, const struct tt_bbr3_lost *los
 			tt_max(tt_bbr3_inflight_at_loss(b, tt_bbr3_bytes(b, lost->packets), tx_in_flight, since),
 			       tt_gain(tt_bbr3_knob(b, TT_BBR3_BETA), tt_bbr3_target_inflight(b)));
 	if (b->mode != TT_BBR3_UP)
-		return;
+		return 0;
 	b->resume = TT_BBR3_RESUME_PROBE;
 	b->anchored_round = true;
 	tt_bbr3_start_down(b, lost->now_us);
+	return 0;
 }
 
 /* Moves rounds that losses began to the acknowledgement that revealed them. */
@@ -230,10 +235,13 @@ TT_INLINE void tt_bbr3_grow_long_term(struct tt_bbr3 *b, const struct tt_bbr3_ac
 }
 
 /* `AdaptLongTermModel()`. Whether it changed the state. */
-TT_INLINE bool tt_bbr3_adapt_long_term(struct tt_bbr3 *b, const struct tt_bbr3_ack *ack)
+TT_CHECKED_ONCE int tt_bbr3_adapt_long_term(struct tt_bbr3 *b, const struct tt_bbr3_ack *ack)
 {
-	u64 tx_in_flight = tt_bbr3_bytes(b, ack->tx_in_flight);
+	u64 tx_in_flight;
 
+	if (!b || !ack)
+		return false;
+	tx_in_flight = tt_bbr3_bytes(b, ack->tx_in_flight);
 	if (b->feedback == TT_BBR3_BEFORE_PROBE && b->round_started)
 		b->feedback = TT_BBR3_TO_PROBE;
 	if (b->feedback == TT_BBR3_AFTER_PROBE && b->round_started) {
@@ -288,12 +296,12 @@ TT_INLINE bool tt_bbr3_is_time_to_go_down(struct tt_bbr3 *b, const struct tt_bbr
 }
 
 /* `UpdateProbeBWCyclePhase()`. */
-TT_INLINE void tt_bbr3_update_cycle(struct tt_bbr3 *b, const struct tt_bbr3_ack *ack, u64 rate)
+TT_CHECKED_ONCE int tt_bbr3_update_cycle(struct tt_bbr3 *b, const struct tt_bbr3_ack *ack, u64 rate)
 {
 	u8 mode;
 
-	if (!b->full_reached || tt_bbr3_adapt_long_term(b, ack))
-		return;
+	if (!b || !ack || !b->full_reached || tt_bbr3_adapt_long_term(b, ack))
+		return 0;
 	mode = b->mode;
 	if ((mode == TT_BBR3_DOWN || mode == TT_BBR3_CRUISE) && tt_bbr3_is_time_to_probe(b, ack->now_us)) {
 		tt_bbr3_start_refill(b);
@@ -306,6 +314,7 @@ TT_INLINE void tt_bbr3_update_cycle(struct tt_bbr3 *b, const struct tt_bbr3_ack 
 		b->prev_probe_too_high = false; /* no high loss (yet) */
 		tt_bbr3_start_down(b, ack->now_us);
 	}
+	return 0;
 }
 
 #endif
