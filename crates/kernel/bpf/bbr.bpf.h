@@ -159,13 +159,13 @@ TT_INLINE void tt_bbr_pending_add(struct tt_pending *pending, const struct rate_
  * flight, more arrived at once than the path carries in that time, or it is time.
  */
 TT_INLINE bool tt_bbr_is_due(const struct tt_pending *pending, const struct tcp_sock *tp, const struct rate_sample *rs,
-			     const struct tt_seen *seen, u32 round_end, u32 mss_bytes, u64 bw)
+			     const struct tt_seen *seen)
 {
-	if (tt_pending_is_due(pending, seen) || tt_is_at_or_after(rs->prior_delivered, round_end))
+	if (tt_pending_is_due(pending, seen) || tt_is_at_or_after(rs->prior_delivered, pending->round_end))
 		return true;
 	/* Bytes below 2^46, a rate below 2^37 over less than 2^26 us: a step is half a round trip at most. */
-	if ((u64)pending->acked_packets * mss_bytes * 1000000 >
-	    bw * tt_min(tt_less(seen->now_us, pending->burst_from_us), 1 << 26))
+	if ((u64)pending->acked_packets * pending->mss_bytes * 1000000 >
+	    pending->bw_bytes_per_s * tt_min(tt_less(seen->now_us, pending->burst_from_us), 1 << 26))
 		return true;
 	return tt_ca_state(tp) >= TCP_CA_Recovery;
 }
@@ -186,6 +186,9 @@ TT_INLINE void tt_bbr_pending_begin(struct tt_flow *flow, const struct tt_bbr_ac
 	pending->burst_from_us = tt_less(ack->now_us, ack->srtt_us >> TT_BBR_BURST_SHARE_SHIFT);
 	pending->eager = bbr->mode != TT_BBR_PROBE_BW || bbr->window < bbr->target.packets ||
 			 bbr->recovery != TT_BBR_OPEN || bbr->idle_restart;
+	pending->bw_bytes_per_s = bbr->max_bw.best[0];
+	pending->mss_bytes = bbr->mss_bytes;
+	pending->round_end = bbr->round_end;
 }
 
 /* What `cong_control` was told since the algorithm ran, for it. */
@@ -228,7 +231,7 @@ TT_INLINE void tt_bbr_on_ack_event(struct sock *sk, struct tt_flow *flow,
 	tt_see(&seen, tp, rs);
 	tt_batch_add(flow, &seen);
 	tt_bbr_pending_add(&flow->pending, rs, &seen);
-	if (!tt_bbr_is_due(&flow->pending, tp, rs, &seen, bbr->round_end, bbr->mss_bytes, bbr->max_bw.best[0]))
+	if (!tt_bbr_is_due(&flow->pending, tp, rs, &seen))
 		return;
 
 	tt_bbr_see(&ack, flow, tp, rs, &seen);

@@ -220,6 +220,9 @@ TT_INLINE void tt_bbr3_pending_begin(struct tt_flow *flow, const struct tt_bbr3_
 	pending->burst_from_us = tt_less(ack->now_us, ack->srtt_us >> TT_BBR_BURST_SHARE_SHIFT);
 	pending->eager = !tt_bbr3_is_in_probe_bw(bbr) || bbr->window_bytes > window_before || bbr->in_recovery ||
 			 bbr->idle_restart;
+	pending->bw_bytes_per_s = bbr->bw_bytes_per_s;
+	pending->mss_bytes = bbr->mss_bytes;
+	pending->round_end = bbr->round_end;
 }
 
 TT_INLINE void tt_bbr3_on_ack_event(struct sock *sk, struct tt_flow *flow, const struct rate_sample *rs)
@@ -236,7 +239,7 @@ TT_INLINE void tt_bbr3_on_ack_event(struct sock *sk, struct tt_flow *flow, const
 	tt_see(&seen, tp, rs);
 	tt_batch_add(flow, &seen);
 	tt_bbr_pending_add(&flow->pending, rs, &seen);
-	if (!tt_bbr_is_due(&flow->pending, tp, rs, &seen, bbr->round_end, bbr->mss_bytes, bbr->bw_bytes_per_s))
+	if (!tt_bbr_is_due(&flow->pending, tp, rs, &seen))
 		return;
 
 	if (tt_batch_is_due(&flow->batch, &seen))

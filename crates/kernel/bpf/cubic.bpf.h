@@ -8,6 +8,19 @@
 
 #include "hooks.bpf.h"
 
+_Static_assert(sizeof(u64) + sizeof(struct tt_cubic) <= sizeof(((struct inet_connection_sock *)0)->icsk_ca_priv),
+	       "CUBIC's state fits next to the place of the flow");
+
+/*
+ * Its state is in the socket, where the kernel's own CUBIC has it, too: TCP has touched that a
+ * moment before, and memory of ours would be two more cache lines with each acknowledgement. The
+ * kernel clears it before another algorithm begins.
+ */
+TT_INLINE struct tt_cubic *tt_cubic_of(struct tcp_sock *tp)
+{
+	return (struct tt_cubic *)&tp->inet_conn.icsk_ca_priv[1];
+}
+
 /* Takes the knobs of the slot. */
 TT_INLINE void tt_cubic_take_knobs(struct tt_flow *flow, const struct tt_slot *slot)
 {
@@ -33,11 +46,11 @@ TT_INLINE void tt_cubic_goes_on(struct sock *sk, struct tt_flow *flow, const str
 	tp->snd_cwnd = window;
 	if (handed->how == TT_HOW_FULL) {
 		tt_hand_over_read(&over, flow, tp, handed);
-		tt_cubic_take_over(&flow->cubic, window, &over);
+		tt_cubic_take_over(tt_cubic_of(tp), window, &over);
 		tp->snd_ssthresh = window;
 		return;
 	}
-	tt_cubic_reset(&flow->cubic);
+	tt_cubic_reset(tt_cubic_of(tp));
 	tp->snd_ssthresh = TCP_INFINITE_SSTHRESH;
 }
 
@@ -76,7 +89,7 @@ TT_INLINE void tt_cubic_stay_sane(struct tcp_sock *tp, struct tt_flow *flow)
 
 	if (!tt_cubic_is_astray(tp->snd_cwnd) && !tt_cubic_is_astray(tp->snd_ssthresh))
 		return;
-	threshold = tt_cubic_put_right(&flow->cubic, &flow->cubic_knobs, tp->prior_cwnd);
+	threshold = tt_cubic_put_right(tt_cubic_of(tp), &flow->cubic_knobs, tp->prior_cwnd);
 	tp->snd_ssthresh = threshold;
 	tp->snd_cwnd = tt_min(tp->snd_cwnd, threshold);
 }
@@ -118,7 +131,7 @@ void BPF_PROG(tt_cubic_acked, struct sock *sk, const struct ack_sample *sample)
 		round.sent_to = tp->snd_nxt;
 		round.paced = sk->sk_pacing_status != SK_PACING_NONE;
 	}
-	if (tt_cubic_on_rtt(&flow->cubic, &flow->cubic_knobs, &round, threshold))
+	if (tt_cubic_on_rtt(tt_cubic_of(tp), &flow->cubic_knobs, &round, threshold))
 		tp->snd_ssthresh = round.window;
 
 	slot = tt_batch_is_due(&flow->batch, &seen) ? tt_slot_get(flow->slot) : 0;
@@ -146,20 +159,21 @@ void BPF_PROG(tt_cubic_avoid, struct sock *sk, u32 ack, u32 acked)
 		tcp_reno_cong_avoid(sk, ack, acked);
 		return;
 	}
-	window = tt_cubic_on_ack(&flow->cubic, &flow->cubic_knobs, window, threshold, acked, tp->tcp_mstamp);
+	window = tt_cubic_on_ack(tt_cubic_of(tp), &flow->cubic_knobs, window, threshold, acked, tp->tcp_mstamp);
 	tp->snd_cwnd = tt_min(window, tp->snd_cwnd_clamp);
 }
 
 SEC("struct_ops")
 u32 BPF_PROG(tt_cubic_ssthresh, struct sock *sk)
 {
+	struct tcp_sock *tp = (struct tcp_sock *)sk;
 	struct tt_flow *flow = tt_flow_get(sk);
-	u32 window = ((struct tcp_sock *)sk)->snd_cwnd;
+	u32 window = tp->snd_cwnd;
 
 	if (!flow)
 		return tcp_reno_ssthresh(sk);
-	tt_path_on_cut(&flow->path, ((struct tcp_sock *)sk)->srtt_us >> 3);
-	return tt_cubic_on_loss(&flow->cubic, &flow->cubic_knobs, window);
+	tt_path_on_cut(&flow->path, tp->srtt_us >> 3);
+	return tt_cubic_on_loss(tt_cubic_of(tp), &flow->cubic_knobs, window);
 }
 
 /* The losses were none: what the window gained since stays. */
@@ -174,7 +188,7 @@ u32 BPF_PROG(tt_cubic_undo, struct sock *sk)
 TT_INLINE void tt_cubic_on_state(struct sock *sk, struct tt_flow *flow, u8 new_state)
 {
 	if (new_state == TCP_CA_Loss)
-		tt_cubic_reset(&flow->cubic);
+		tt_cubic_reset(tt_cubic_of((struct tcp_sock *)sk));
 	if (new_state == TCP_CA_CWR)
 		tt_path_on_marked(&flow->path);
 }
@@ -192,7 +206,7 @@ TT_INLINE void tt_cubic_on_tx_start(struct sock *sk, struct tt_flow *flow)
 	 * trip before its acknowledgement, which came last, since nothing is in flight.
 	 */
 	now_us = tp->tcp_mstamp;
-	tt_cubic_on_first_sent(&flow->cubic, now_us, tt_less(flow->last_ack_us, tp->srtt_us >> 3));
+	tt_cubic_on_first_sent(tt_cubic_of(tp), now_us, tt_less(flow->last_ack_us, tp->srtt_us >> 3));
 }
 
 TT_EVENT_HOOKS(cubic)

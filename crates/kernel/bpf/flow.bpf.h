@@ -16,22 +16,6 @@ const volatile struct tt_settings tt_settings = { .slot_count = 1 };
 #include "core/bbr3_sent.h"
 #include "core/switch.h"
 
-/* What was acknowledged since the algorithm last ran. */
-struct tt_pending {
-	u64 due_us; /* when it is to run again */
-	u32 acked_packets;
-	u32 rtt_min_us; /* 0 without a sample */
-	u32 rtt_max_us;
-	bool eager; /* the algorithm wants every acknowledgement */
-	/* BBR's and BBRv3's alone. */
-	bool app_limited;   /* the rate */
-	bool maybe_delayed; /* the least round-trip time, by the receiver */
-	u8 rest;
-	u32 rate_packets; /* the best delivery rate: packets in time */
-	u32 rate_us;      /* 0: no sample */
-	u64 burst_from_us; /* what the path would have carried since then is no burst */
-};
-
 /* What was measured since it was last published. */
 struct tt_batch {
 	u64 due_us; /* when it is to be published again */
@@ -46,26 +30,37 @@ struct tt_batch {
 	u32 rest;
 };
 
-/* What the programs keep of one connection, for themselves. */
+/* What was acknowledged since the algorithm last ran. */
+struct tt_pending {
+	u64 due_us; /* when it is to run again */
+	u32 acked_packets;
+	u32 rtt_min_us; /* 0 without a sample */
+	u32 rtt_max_us;
+	bool eager; /* the algorithm wants every acknowledgement */
+	/* BBR's and BBRv3's alone. */
+	bool app_limited;   /* the rate */
+	bool maybe_delayed; /* the least round-trip time, by the receiver */
+	u8 rest;
+	u32 rate_packets; /* the best delivery rate: packets in time */
+	u32 rate_us;      /* 0: no sample */
+	u64 burst_from_us; /* what the path would have carried since then is no burst */
+	u64 bw_bytes_per_s; /* which that is by; and by packets of this size */
+	u32 mss_bytes;
+	u32 round_end; /* a packet sent at or after this many delivered begins a round */
+};
+
+/*
+ * What the programs keep of one connection, for themselves. What each acknowledgement touches comes
+ * first, in two cache lines: the state of one connection has left the caches by the time that its
+ * next acknowledgement comes, where there are many.
+ */
 struct tt_flow {
-	u64 id;
-	u64 delivered_packets;
 	u64 last_ack_us;
+	struct tt_batch batch;
 	u32 slot;
 	u32 knobs_version;
-	u32 lost_packets; /* the socket's count when it was last published, as the next */
-	u32 delivered_at;
-	u32 min_rtt_us;
-	u32 initial_window; /* in packets, of a connection over this route */
-	u32 next; /* the last order for another algorithm that was seen to; of a slot's `next` */
-	bool cookie_known;
-	bool is_switching; /* from one algorithm of ours to another, at this moment */
-	bool paces; /* TCP paces because an algorithm told it to, and nobody else */
-	bool is_towards; /* it began with the knobs of its destination */
-	struct tt_knobs first; /* of the algorithm that it began with */
 	struct tt_pending pending; /* Copa's, BBR's and BBRv3's */
-	struct tt_batch batch;
-	struct tt_path path;
+	u64 delivered_packets;
 	union {
 		struct tt_copa copa;
 		struct tt_bbr bbr;
@@ -75,19 +70,33 @@ struct tt_flow {
 		};
 		struct tt_vivace vivace;
 		struct tt_muses muses;
-		struct {
-			struct tt_cubic cubic;
-			struct tt_cubic_knobs cubic_knobs;
-		};
+		struct tt_cubic_knobs cubic_knobs; /* its state is in the socket: cubic.bpf.h */
 	};
-};
+	u64 id;
+	u32 lost_packets; /* the socket's count when it was last published, as the next */
+	u32 delivered_at;
+	u32 min_rtt_us;
+	u32 initial_window; /* in packets, of a connection over this route */
+	u32 next; /* the last order for another algorithm that was seen to; of a slot's `next` */
+	bool cookie_known;
+	bool is_switching; /* from one algorithm of ours to another, at this moment */
+	bool paces; /* TCP paces because an algorithm told it to, and nobody else */
+	bool is_towards; /* it began with the knobs of its destination */
+	struct tt_path path;
+	struct tt_knobs first; /* of the algorithm that it began with */
+} __attribute__((aligned(64)));
+
+_Static_assert(__builtin_offsetof(struct tt_flow, pending) == 64, "a cache line");
+_Static_assert(__builtin_offsetof(struct tt_flow, copa) == 128, "two cache lines");
 
 /*
  * By slot: finding it is an addition, where a look-up of socket storage costs more than all of CUBIC (measured: 160 ns
- * of 270 on caches as they are at 2,000 acknowledgements a second).
+ * of 270 on caches as they are at 2,000 acknowledgements a second). Nobody maps it: the flag has the kernel begin it with a page, and so each flow with a cache
+ * line.
  */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
 	__uint(max_entries, 1);
 	__type(key, u32);
 	__type(value, struct tt_flow);
