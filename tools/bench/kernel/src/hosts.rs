@@ -32,8 +32,10 @@ pub(crate) enum Host {
     Router,
 }
 
-/// Both hosts; gone when dropped.
-pub(crate) struct Hosts;
+/// Both hosts; gone when dropped, by the process that made them.
+pub(crate) struct Hosts {
+    ours: bool,
+}
 
 fn command(line: &str) -> Result<(), BenchError> {
     let mut words = line.split_whitespace();
@@ -48,7 +50,7 @@ fn command(line: &str) -> Result<(), BenchError> {
 
 impl Hosts {
     pub(crate) fn new() -> Result<Self, BenchError> {
-        let hosts = Self;
+        let hosts = Self { ours: true };
         hosts.remove(); // what a run that was killed has left
         for line in [
             format!("ip netns add {SENDER_NETNS}"),
@@ -71,6 +73,11 @@ impl Hosts {
             echo(ROUTER_NETNS, "4096 131072 67108864", &format!("/proc/sys/net/ipv4/{name}"))?;
         }
         Ok(hosts)
+    }
+
+    /// Those of the process that started this one.
+    pub(crate) fn of_others() -> Self {
+        Self { ours: false }
     }
 
     /// Both ends take packets in threads of their own from here on. veth does so for devices that
@@ -106,6 +113,17 @@ impl Hosts {
             move_into_link_name_space(file.as_fd(), Some(LinkNameSpaceType::Network))?;
             work()
         }))
+    }
+
+    /// Does something in a host, and waits for it.
+    pub(crate) fn within<T: Send + 'static>(
+        &self,
+        host: Host,
+        work: impl FnOnce() -> io::Result<T> + Send + 'static,
+    ) -> Result<T, BenchError> {
+        let ended = self.thread(host, work)?.join();
+        let ended = ended.unwrap_or_else(|_| Err(io::ErrorKind::Other.into()));
+        ended.map_err(system("do something in a network namespace"))
     }
 
     /// By which the kernel's structures know the sender's namespace.
@@ -147,6 +165,8 @@ fn echo(netns: &str, value: &str, file: &str) -> Result<(), BenchError> {
 
 impl Drop for Hosts {
     fn drop(&mut self) {
-        self.remove();
+        if self.ours {
+            self.remove();
+        }
     }
 }

@@ -5,6 +5,7 @@
 
 mod acks;
 mod flow;
+mod flows;
 mod hosts;
 mod load;
 mod open;
@@ -12,6 +13,7 @@ mod processor;
 mod programs;
 mod switch;
 mod table;
+mod timing;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -32,7 +34,7 @@ struct Cli {
     /// Seconds of each flow over the emulated link; its first two do not count
     #[arg(long, default_value_t = 60)]
     seconds: u64,
-    /// Rounds of the other two parts, each of some seconds for each algorithm
+    /// Rounds of the other parts, each of some seconds for each algorithm
     #[arg(long, default_value_t = 10)]
     rounds: usize,
     /// Only these parts
@@ -41,6 +43,9 @@ struct Cli {
     /// Write the figures to this file, as JSON
     #[arg(long)]
     json: Option<PathBuf>,
+    /// So many connections from a port, for the process that started this one
+    #[arg(long, hide = true, num_args = 2)]
+    worker: Vec<u16>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
@@ -51,6 +56,8 @@ enum Part {
     Acks,
     /// Throughput without a bottleneck
     Open,
+    /// 10,000 and 50,000 active connections over veth, with GSO and GRO
+    Flows,
     /// One algorithm taking over from another, over the emulated link
     Switch,
 }
@@ -73,6 +80,9 @@ fn system<E: std::fmt::Display>(what: &'static str) -> impl FnOnce(E) -> BenchEr
     move |error| BenchError::System { what, reason: error.to_string() }
 }
 
+/// Where that is.
+const FOLDER: &str = "/sys/fs/bpf/trimtab-bench";
+
 /// What is loaded for the time of the benchmark, under names of its own.
 struct Loaded {
     datapath: Option<Datapath>,
@@ -80,11 +90,11 @@ struct Loaded {
 }
 
 impl Loaded {
-    fn new() -> Result<Self, BenchError> {
-        let folder = PathBuf::from("/sys/fs/bpf/trimtab-bench");
+    fn new(slots: u32) -> Result<Self, BenchError> {
+        let folder = PathBuf::from(FOLDER);
         // What a run that was killed has left.
         trimtab_kernel::unload_pins(&folder)?;
-        let options = Options { folder, suffix: "_z".into(), slots: 64, ..Options::default() };
+        let options = Options { folder, suffix: "_z".into(), slots, ..Options::default() };
         let datapath = Some(Datapath::load(&options)?);
         Ok(Self { datapath, _plain: Plain::load()? })
     }
@@ -108,7 +118,7 @@ impl Drop for Loaded {
 
 fn run(cli: &Cli) -> Result<Vec<Figure>, BenchError> {
     let wants = |part| cli.only.is_empty() || cli.only.contains(&part);
-    let loaded = Loaded::new()?;
+    let loaded = Loaded::new(if wants(Part::Flows) { flows::SLOTS } else { 64 })?;
     let mut figures = Vec::new();
     let time = Duration::from_secs(cli.seconds);
     if wants(Part::Open) {
@@ -120,6 +130,9 @@ fn run(cli: &Cli) -> Result<Vec<Figure>, BenchError> {
     if wants(Part::Processor) {
         figures.extend(processor::measure(&Hosts::new()?.in_threads()?, &loaded, time)?);
     }
+    if wants(Part::Flows) {
+        figures.extend(flows::measure(&Hosts::new()?.in_threads()?, &loaded, cli.rounds)?);
+    }
     if wants(Part::Switch) {
         figures.extend(switch::measure(&Hosts::new()?.in_threads()?, &loaded, time)?);
     }
@@ -128,6 +141,12 @@ fn run(cli: &Cli) -> Result<Vec<Figure>, BenchError> {
 
 fn main() -> ExitCode {
     let cli = Cli::parse();
+    if let [count, port] = cli.worker[..] {
+        return match flows::work(count, port) {
+            Ok(()) => ExitCode::SUCCESS,
+            Err(e) => fail(&e),
+        };
+    }
     let result = run(&cli).and_then(|figures| {
         println!("{}", table::render(&figures));
         let Some(path) = &cli.json else { return Ok(()) };
@@ -137,9 +156,11 @@ fn main() -> ExitCode {
     });
     match result {
         Ok(()) => ExitCode::SUCCESS,
-        Err(e) => {
-            eprintln!("error: {e}");
-            ExitCode::from(2)
-        }
+        Err(e) => fail(&e),
     }
+}
+
+fn fail(error: &BenchError) -> ExitCode {
+    eprintln!("error: {error}");
+    ExitCode::from(2)
 }

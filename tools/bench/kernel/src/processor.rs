@@ -18,7 +18,7 @@ use crate::{BenchError, Loaded, load, system};
 type Times = [u64; 3];
 
 /// What a thread ran so far.
-fn thread_ns(thread: i32) -> Result<u64, BenchError> {
+pub(crate) fn thread_ns(thread: i32) -> Result<u64, BenchError> {
     let own = format!("/proc/self/task/{thread}/schedstat");
     let text = std::fs::read_to_string(&own)
         .or_else(|_| std::fs::read_to_string(format!("/proc/{thread}/schedstat")))
