@@ -109,6 +109,18 @@ fn several_flows_fill_a_link_and_their_losses_are_counted() {
     assert!((cubic.retransmit_ratio - cubic.loss_ratio).abs() < 0.02, "{cubic:?}");
 }
 
+/// BBRv3, which Linux lacks, by its name: a link that loses less than it tolerates stays in use.
+#[test]
+fn bbr3_runs_on_real_sockets() {
+    let scenario = scenario(
+        "cc = [\"bbr3\"]\ntraces = [\"constant:12Mbit/s\"]\nloss = \"1%\"\nbuffer = \"100KB\"\n\
+         duration = \"5s\"\n[[app]]\nkind = \"bulk\"\n",
+    );
+    let Some(comparison) = compare(&scenario) else { return };
+    let run = of(&comparison, "bbr3");
+    assert!((8.0..11.8).contains(&run.throughput_mbps), "{run:?}");
+}
+
 /// Video ends with the run, and its player's view of it is in the record.
 #[test]
 fn video_plays_over_real_sockets() {

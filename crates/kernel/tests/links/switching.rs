@@ -49,6 +49,8 @@ const PIECE: Duration = Duration::from_millis(100);
 /// So many of them until BBR has emptied the queue (ProbeRTT lasts 200 ms and a round trip) and is
 /// back at its rate. It does so when it begins, or when the minimum round-trip time is due again.
 const PROBE_RTT: usize = 5;
+/// And so many of any other's: a busy machine stands still for a tenth of a second at times.
+const STALLED: usize = 1;
 
 /// A flow that has left slow start, on a link.
 fn running(loaded: &Loaded, topology: &Topology) -> (Flow, Arc<AtomicU64>) {
@@ -66,7 +68,7 @@ fn running(loaded: &Loaded, topology: &Topology) -> (Flow, Arc<AtomicU64>) {
 #[derive(Debug, Default)]
 struct Seen {
     /// The least of any piece, in Mbit/s, but for the lowest [`PROBE_RTT`] of each turn of BBR
-    /// and BBRv3.
+    /// and BBRv3, and [`STALLED`] of the others.
     least_mbps: f64,
     mean_mbps: f64,
     /// Packets lost in all turns.
@@ -109,7 +111,7 @@ fn turns(loaded: &Loaded, how: Switch) -> Seen {
         }
         pieces.sort_by(f64::total_cmp);
         let probes = matches!(to, Algorithm::Bbr | Algorithm::Bbr3);
-        let least = pieces[if probes { PROBE_RTT } else { 0 }];
+        let least = pieces[if probes { PROBE_RTT } else { STALLED }];
         println!("{how:?} to {to:?}: {pieces:.1?}");
         seen.least_mbps = seen.least_mbps.min(least);
     }
