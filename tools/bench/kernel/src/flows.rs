@@ -121,7 +121,7 @@ impl Connections {
     }
 }
 
-/// What a worker is told.
+/// What a worker is to do.
 #[derive(Debug, Serialize, Deserialize)]
 enum Order {
     /// Every connection sends a piece.
