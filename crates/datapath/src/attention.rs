@@ -27,6 +27,8 @@ pub struct Attention {
     silent: u32,
     /// The host has begun a report that it can end now.
     has_begun: bool,
+    /// It was begun when something happened again, and nothing has happened since.
+    waits: bool,
 }
 
 /// What a look at a connection finds.
@@ -44,7 +46,7 @@ pub enum Found {
 
 impl Default for Attention {
     fn default() -> Self {
-        Self { acks: 0, idle: IDLE_FIRST, silent: 0, has_begun: false }
+        Self { acks: 0, idle: IDLE_FIRST, silent: 0, has_begun: false, waits: false }
     }
 }
 
@@ -56,19 +58,22 @@ impl Attention {
         self.acks = acks;
         if !happened {
             self.silent = self.silent.saturating_add(1);
-            self.has_begun = responses;
             self.idle = match responses && self.silent <= WATCHED_LOOKS {
                 true => RESPONSES,
                 false => (self.idle * 2).clamp(IDLE_FIRST, IDLE_MAX),
             };
+            // The next acknowledgement is a round trip away, which may be long.
+            self.waits &= self.idle < IDLE_MAX;
+            self.has_begun = responses || self.waits;
             return Found::Quiet(self.idle);
         }
         self.silent = 0;
         let was_idle = !std::mem::take(&mut self.idle).is_zero();
         if was_idle && !self.has_begun {
-            self.has_begun = true;
+            (self.has_begun, self.waits) = (true, true);
             return Found::Woken;
         }
+        self.waits = false;
         Found::Active
     }
 
@@ -112,6 +117,19 @@ mod tests {
         assert!(!attention.is_active());
         assert_eq!(attention.look(6, false), Found::Woken);
         assert!(attention.is_active());
+    }
+
+    #[test]
+    fn a_long_round_trip_is_no_silence() {
+        let mut attention = Attention::default();
+        assert_eq!(attention.look(1, false), Found::Woken);
+        assert_eq!(waits(&mut attention, 5, false), [20, 40, 80, 160, 320]);
+        assert_eq!(attention.look(2, false), Found::Active, "after 620 ms");
+        // What follows the first report may be a pause.
+        assert_eq!(waits(&mut attention, 1, false), [20]);
+        assert_eq!(attention.look(3, false), Found::Woken);
+        assert_eq!(waits(&mut attention, 7, false).last(), Some(&1000));
+        assert_eq!(attention.look(4, false), Found::Woken, "and so is what is longer");
     }
 
     /// How long in ms until the next look, after each of so many silent ones.

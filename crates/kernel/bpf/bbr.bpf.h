@@ -264,7 +264,7 @@ SEC("struct_ops")
 u32 BPF_PROG(tt_bbr_ssthresh, struct sock *sk)
 {
 	struct tcp_sock *tp = (struct tcp_sock *)sk;
-	struct tt_flow *flow = tt_flow_get(sk);
+	struct tt_flow *flow = tt_flow_get(sk, TT_CCA_BBR);
 
 	if (!flow)
 		return tcp_reno_ssthresh(sk);
@@ -278,7 +278,7 @@ u32 BPF_PROG(tt_bbr_ssthresh, struct sock *sk)
 SEC("struct_ops")
 u32 BPF_PROG(tt_bbr_undo, struct sock *sk)
 {
-	struct tt_flow *flow = tt_flow_get(sk);
+	struct tt_flow *flow = tt_flow_get(sk, TT_CCA_BBR);
 
 	if (!flow)
 		return tcp_reno_undo_cwnd(sk);
@@ -317,8 +317,8 @@ TT_INLINE void tt_bbr_on_tx_start(struct sock *sk, struct tt_flow *flow)
 	tt_bbr_apply_pacing(sk, bbr);
 }
 
-TT_CONTROL_HOOKS(bbr)
-TT_EVENT_HOOKS(bbr)
+TT_CONTROL_HOOKS(BBR, bbr)
+TT_EVENT_HOOKS(BBR, bbr)
 
 #define TT_BBR_OPS(since)                                                                          \
 	.ssthresh = (void *)tt_bbr_ssthresh, .undo_cwnd = (void *)tt_bbr_undo, TT_CONTROL_##since(bbr)

@@ -271,7 +271,7 @@ SEC("struct_ops")
 u32 BPF_PROG(tt_bbr3_undo, struct sock *sk)
 {
 	struct tcp_sock *tp = (struct tcp_sock *)sk;
-	struct tt_flow *flow = tt_flow_get(sk);
+	struct tt_flow *flow = tt_flow_get(sk, TT_CCA_BBR3);
 
 	if (!flow)
 		return tcp_reno_undo_cwnd(sk);
@@ -312,8 +312,8 @@ TT_INLINE void tt_bbr3_on_tx_start(struct sock *sk, struct tt_flow *flow)
 	tt_bbr3_apply(sk, bbr);
 }
 
-TT_CONTROL_HOOKS(bbr3)
-TT_EVENT_HOOKS(bbr3)
+TT_CONTROL_HOOKS(BBR3, bbr3)
+TT_EVENT_HOOKS(BBR3, bbr3)
 
 #define TT_BBR3_OPS(since)                                                                         \
 	.ssthresh = (void *)tt_keep_threshold, .undo_cwnd = (void *)tt_bbr3_undo, TT_CONTROL_##since(bbr3)

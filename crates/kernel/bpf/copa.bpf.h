@@ -224,8 +224,8 @@ TT_INLINE void tt_copa_on_tx_start(struct sock *sk, struct tt_flow *flow)
 	tt_copa_on_first_sent(&flow->copa, tp->tcp_mstamp);
 }
 
-TT_CONTROL_HOOKS(copa)
-TT_EVENT_HOOKS(copa)
+TT_CONTROL_HOOKS(COPA, copa)
+TT_EVENT_HOOKS(COPA, copa)
 
 #define TT_COPA_OPS(since) TT_KEEP_OPS, TT_CONTROL_##since(copa)
 

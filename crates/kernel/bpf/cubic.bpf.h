@@ -8,8 +8,8 @@
 
 #include "hooks.bpf.h"
 
-_Static_assert(sizeof(u64) + sizeof(struct tt_cubic) <= sizeof(((struct inet_connection_sock *)0)->icsk_ca_priv),
-	       "CUBIC's state fits next to the place of the flow");
+_Static_assert(2 * sizeof(u64) + sizeof(struct tt_cubic) <= sizeof(((struct inet_connection_sock *)0)->icsk_ca_priv),
+	       "CUBIC's state fits next to the place of the flow and its number");
 
 /*
  * Its state is in the socket, where the kernel's own CUBIC has it, too: TCP has touched that a
@@ -18,7 +18,7 @@ _Static_assert(sizeof(u64) + sizeof(struct tt_cubic) <= sizeof(((struct inet_con
  */
 TT_INLINE struct tt_cubic *tt_cubic_of(struct tcp_sock *tp)
 {
-	return (struct tt_cubic *)&tp->inet_conn.icsk_ca_priv[1];
+	return (struct tt_cubic *)&tp->inet_conn.icsk_ca_priv[2];
 }
 
 /* Takes the knobs of the slot. */
@@ -99,7 +99,7 @@ SEC("struct_ops")
 void BPF_PROG(tt_cubic_acked, struct sock *sk, const struct ack_sample *sample)
 {
 	struct tcp_sock *tp = (struct tcp_sock *)sk;
-	struct tt_flow *flow = tt_flow_get(sk);
+	struct tt_flow *flow = tt_flow_on_ack(sk, TT_CCA_CUBIC);
 	struct tt_standing standing = {};
 	struct tt_round round = {};
 	struct tt_seen seen = {};
@@ -154,7 +154,7 @@ void BPF_PROG(tt_cubic_avoid, struct sock *sk, u32 ack, u32 acked)
 
 	if (!tt_is_cwnd_limited(tp, window < threshold))
 		return;
-	flow = tt_flow_get(sk);
+	flow = tt_flow_get(sk, TT_CCA_CUBIC);
 	if (!flow) {
 		tcp_reno_cong_avoid(sk, ack, acked);
 		return;
@@ -167,7 +167,7 @@ SEC("struct_ops")
 u32 BPF_PROG(tt_cubic_ssthresh, struct sock *sk)
 {
 	struct tcp_sock *tp = (struct tcp_sock *)sk;
-	struct tt_flow *flow = tt_flow_get(sk);
+	struct tt_flow *flow = tt_flow_get(sk, TT_CCA_CUBIC);
 	u32 window = tp->snd_cwnd;
 
 	if (!flow)
@@ -209,7 +209,7 @@ TT_INLINE void tt_cubic_on_tx_start(struct sock *sk, struct tt_flow *flow)
 	tt_cubic_on_first_sent(tt_cubic_of(tp), now_us, tt_less(flow->last_ack_us, tp->srtt_us >> 3));
 }
 
-TT_EVENT_HOOKS(cubic)
+TT_EVENT_HOOKS(CUBIC, cubic)
 
 /* It has no `cong_control`, so it is the same for every kernel. */
 #define TT_CUBIC_OPS(since)                                                                        \

@@ -16,18 +16,17 @@ const volatile struct tt_settings tt_settings = { .slot_count = 1 };
 #include "core/bbr3_sent.h"
 #include "core/switch.h"
 
-/* What was measured since it was last published. */
+/* What was measured since it was last published; of a connection without a slot, since it has none. */
 struct tt_batch {
 	u64 due_us; /* when it is to be published again */
 	u64 rtt_sum_us;
+	u64 busy_us;
 	u32 rtt_count;
 	u32 acks;
-	u32 busy_us;
 	u32 rtt_min_us; /* 0 without a sample */
 	u32 rtt_max_us;
 	u32 rate_packets;
 	u32 rate_us; /* 0 without a sample that the application did not limit */
-	u32 rest;
 };
 
 /* What was acknowledged since the algorithm last ran. */
@@ -52,15 +51,35 @@ struct tt_pending {
 /*
  * What the programs keep of one connection, for themselves. What each acknowledgement touches comes
  * first, in two cache lines: the state of one connection has left the caches by the time that its
- * next acknowledgement comes, where there are many.
+ * next acknowledgement comes, where there are many. The algorithm's own comes last, so that socket
+ * storage has room for no more than it needs.
  */
 struct tt_flow {
 	u64 last_ack_us;
+	u64 id; /* 0 before it had a slot */
 	struct tt_batch batch;
 	u32 slot;
 	u32 knobs_version;
 	struct tt_pending pending; /* Copa's, BBR's and BBRv3's */
 	u64 delivered_packets;
+	u64 acks_before; /* in slots that it had before, as the next */
+	u64 rtt_count_before;
+	u32 lost_packets; /* the socket's count when it was last published, as the next */
+	u32 delivered_at;
+	u32 min_rtt_us;
+	u32 initial_window; /* in packets, of a connection over this route */
+	u32 next; /* the last order for another algorithm that was seen to; of a slot's `next` */
+	bool cookie_known;
+	bool is_switching; /* from one algorithm of ours to another, at this moment */
+	bool paces; /* TCP paces because an algorithm told it to, and nobody else */
+	bool is_towards; /* it began with the knobs of its destination */
+	bool waits;      /* it has no slot because it has not sent enough */
+	bool was_refused; /* none was free when it was to have one */
+	bool was_adopted;
+	u8 flow_rest;
+	u32 window_q10; /* Copa's initial window for the slot */
+	struct tt_path path;
+	struct tt_knobs first; /* of the algorithm that it began with */
 	union {
 		struct tt_copa copa;
 		struct tt_bbr bbr;
@@ -72,22 +91,10 @@ struct tt_flow {
 		struct tt_muses muses;
 		struct tt_cubic_knobs cubic_knobs; /* its state is in the socket: cubic.bpf.h */
 	};
-	u64 id;
-	u32 lost_packets; /* the socket's count when it was last published, as the next */
-	u32 delivered_at;
-	u32 min_rtt_us;
-	u32 initial_window; /* in packets, of a connection over this route */
-	u32 next; /* the last order for another algorithm that was seen to; of a slot's `next` */
-	bool cookie_known;
-	bool is_switching; /* from one algorithm of ours to another, at this moment */
-	bool paces; /* TCP paces because an algorithm told it to, and nobody else */
-	bool is_towards; /* it began with the knobs of its destination */
-	struct tt_path path;
-	struct tt_knobs first; /* of the algorithm that it began with */
 } __attribute__((aligned(64)));
 
-_Static_assert(__builtin_offsetof(struct tt_flow, pending) == 64, "a cache line");
-_Static_assert(__builtin_offsetof(struct tt_flow, copa) == 128, "two cache lines");
+_Static_assert(__builtin_offsetof(struct tt_flow, slot) == 64, "a cache line");
+_Static_assert(__builtin_offsetof(struct tt_flow, delivered_packets) == 128, "two cache lines");
 
 /*
  * By slot: finding it is an addition, where a look-up of socket storage costs more than all of CUBIC (measured: 160 ns
@@ -102,13 +109,51 @@ struct {
 	__type(value, struct tt_flow);
 } tt_flows SEC(".maps");
 
-/* Of connections without a slot; it goes with the socket. */
+/*
+ * What is kept of connections without a slot goes with the socket. The kernel rounds it up to a
+ * power of two, and Vivace's state alone takes more than 2 kB: so that has a map of its own, and the
+ * other one has room for Copa's, which is the largest of the others.
+ */
+#define TT_FLOW_WORDS ((__builtin_offsetof(struct tt_flow, copa) + sizeof(struct tt_copa)) / sizeof(u64))
+#define TT_IS_LARGE(cca) ((cca) == TT_CCA_VIVACE)
+_Static_assert(sizeof(struct tt_copa) % sizeof(u64) == 0, "words");
+_Static_assert(sizeof(struct tt_bbr) <= sizeof(struct tt_copa), "the largest but for Vivace's");
+_Static_assert(sizeof(struct tt_muses) <= sizeof(struct tt_copa), "the largest but for Vivace's");
+_Static_assert(sizeof(struct tt_bbr3) + sizeof(struct tt_sent) <= sizeof(struct tt_copa),
+	       "the largest but for Vivace's");
+/* With the kernel's own header, 2 kB. */
+_Static_assert(TT_FLOW_WORDS * sizeof(u64) <= 2048 - 128, "it fits where it is meant to");
+
+struct tt_small_flow {
+	u64 words[TT_FLOW_WORDS];
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_SK_STORAGE);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__type(key, int);
+	__type(value, struct tt_small_flow);
+} tt_slotless SEC(".maps");
+
 struct {
 	__uint(type, BPF_MAP_TYPE_SK_STORAGE);
 	__uint(map_flags, BPF_F_NO_PREALLOC);
 	__type(key, int);
 	__type(value, struct tt_flow);
-} tt_slotless SEC(".maps");
+} tt_slotless_large SEC(".maps");
+
+TT_INLINE struct tt_flow *tt_slotless_get(void *sk, u32 cca, u64 flags)
+{
+	if (TT_IS_LARGE(cca))
+		return bpf_sk_storage_get(&tt_slotless_large, sk, 0, flags);
+	return bpf_sk_storage_get(&tt_slotless, sk, 0, flags);
+}
+
+TT_INLINE void tt_slotless_delete(void *sk)
+{
+	if (bpf_sk_storage_delete(&tt_slotless, sk))
+		bpf_sk_storage_delete(&tt_slotless_large, sk);
+}
 
 /* What is kept with the socket of a connection that has a slot. It goes with the socket. */
 struct tt_tag {
@@ -143,12 +188,14 @@ struct {
 	__type(value, struct tt_control);
 } tt_control SEC(".maps");
 
-/* Slots that were used and are free again. Those that never were are counted by `fresh`. */
+/* A bit for each slot that is taken, and for those of the last word beyond the slots. */
 struct {
-	__uint(type, BPF_MAP_TYPE_STACK);
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
 	__uint(max_entries, 1);
-	__uint(value_size, sizeof(u32));
-} tt_free SEC(".maps");
+	__type(key, u32);
+	__type(value, u64);
+} tt_taken SEC(".maps");
 
 struct {
 	__uint(type, BPF_MAP_TYPE_RINGBUF);

@@ -13,6 +13,7 @@
 #ifndef TRIMTAB_HOOKS_BPF_H
 #define TRIMTAB_HOOKS_BPF_H
 
+#include "place.bpf.h"
 #include "switch.bpf.h"
 
 /* Without the fq queueing discipline, TCP itself paces on request (as for BBR). */
@@ -37,7 +38,6 @@ TT_INLINE void tt_pace(struct sock *sk, struct tt_flow *flow)
 		struct tt_tag handed = tt_handed_over(sk);                                         \
 		struct tt_flow *flow;                                                              \
 		struct tt_slot *slot;                                                              \
-		u32 window_q10;                                                                    \
                                                                                                    \
 		if (handed.place) {                                                                \
 			u32 index = handed.place - 1;                                              \
@@ -46,38 +46,39 @@ TT_INLINE void tt_pace(struct sock *sk, struct tt_flow *flow)
 			slot = tt_slot_get(index);                                                 \
 			if (!flow || !slot)                                                        \
 				return 0; /* never: the place is one that was taken */             \
-			tp->inet_conn.icsk_ca_priv[0] = handed.place;                              \
 			handed.from = slot->cca;                                                   \
+			tt_place_set(sk, index, flow->id);                                         \
 			tt_slot_hand_over(slot, flow, TT_CCA_##upper);                             \
 			tt_##lower##_goes_on(sk, flow, slot, &handed);                             \
 			return 0;                                                                  \
 		}                                                                                  \
-		flow = control ? tt_flow_new(sk, control) : 0;                                     \
+		flow = control ? tt_flow_new(sk, control, TT_CCA_##upper) : 0;                     \
 		if (!flow)                                                                         \
 			return -ENOMEM;                                                            \
 		tt_first_knobs(flow, tp, control, TT_CCA_##upper, control->lower##_defaults);      \
 		tt_flow_begin(flow, tp);                                                           \
-		window_q10 = tt_##lower##_begins(sk, flow, control, adopted);                      \
+		flow->was_adopted = adopted;                                                       \
+		flow->window_q10 = tt_##lower##_begins(sk, flow, control, adopted);                \
 		tt_slot_open(flow, tp, control, TT_CCA_##upper,                                    \
-			     adopted ? TT_FLAG_ADOPTED : 0, window_q10);                           \
+			     adopted ? TT_FLAG_ADOPTED : 0);                                       \
 		return 0;                                                                          \
 	}                                                                                          \
 	SEC("struct_ops")                                                                          \
 	void BPF_PROG(tt_##lower##_open, struct sock *sk) { tt_##lower##_take(sk); }
 
 /* `set_state`, and the first packet after an idle time: since Linux 7.1, and before. */
-#define TT_EVENT_HOOKS(lower)                                                                      \
+#define TT_EVENT_HOOKS(upper, lower)                                                                   \
 	SEC("struct_ops")                                                                          \
 	void BPF_PROG(tt_##lower##_state, struct sock *sk, u8 new_state)                           \
 	{                                                                                          \
-		struct tt_flow *flow = tt_flow_get(sk);                                            \
+		struct tt_flow *flow = tt_flow_get(sk, TT_CCA_##upper);                            \
                                                                                                    \
 		if (flow)                                                                          \
 			tt_##lower##_on_state(sk, flow, new_state);                                \
 	}                                                                                          \
 	TT_INLINE void tt_##lower##_starts(struct sock *sk)                                        \
 	{                                                                                          \
-		struct tt_flow *flow = tt_flow_get(sk);                                            \
+		struct tt_flow *flow = tt_flow_get(sk, TT_CCA_##upper);                            \
                                                                                                    \
 		if (flow)                                                                          \
 			tt_##lower##_on_tx_start(sk, flow);                                        \
@@ -95,10 +96,10 @@ TT_INLINE void tt_pace(struct sock *sk, struct tt_flow *flow)
  * `cong_control`: since Linux 6.10, which gave it two arguments more, and before. Without state,
  * `init` found no memory, or was left out.
  */
-#define TT_CONTROL_HOOKS(lower)                                                                    \
+#define TT_CONTROL_HOOKS(upper, lower)                                                                 \
 	TT_INLINE void tt_##lower##_control(struct sock *sk, const struct rate_sample *rs)         \
 	{                                                                                          \
-		struct tt_flow *flow = tt_flow_get(sk);                                            \
+		struct tt_flow *flow = tt_flow_on_ack(sk, TT_CCA_##upper);                         \
                                                                                                    \
 		if (flow)                                                                          \
 			tt_##lower##_on_ack_event(sk, flow, rs);                                   \

@@ -21,7 +21,7 @@
 
 /* Changes with every change of this file: user space adopts pinned maps only of its own layout,
  * and replaces those of another. */
-#define TT_LAYOUT_VERSION 17
+#define TT_LAYOUT_VERSION 18
 
 /* Fixed-point scales: a value is its integer divided by the scale. */
 #define TT_SCALE_Q4 16        /* velocities */
@@ -41,6 +41,7 @@
 	L(4, MUSES, muses, ##__VA_ARGS__)                                                                              \
 	L(6, BBR3, bbr3, ##__VA_ARGS__)
 #define TT_CCAS 6
+#define TT_CCAS_ROOM 8
 
 /* Phases, in the order of trimtab_cc::Phase. */
 #define TT_PHASE_SLOW_START 0
@@ -76,7 +77,7 @@
 /* The order for that, in one word so that it is read whole: the number tells one order from the one before. */
 #define TT_NEXT_CCA_BITS 8
 #define TT_NEXT_HOW_BITS 8
-/* The slot of a connection that found none free. */
+/* The slot of a connection that has none. */
 #define TT_NO_SLOT 0xffffffff
 
 /*
@@ -229,8 +230,9 @@
 	F(u32, epoch)          /* moved by user space to start a new interval of the extremes */                       \
 	F(u32, next)           /* what is to take over: number, TT_HOW_*, TT_CCA_*; an algorithm of 0: nothing is */   \
 	F(u32, watch)          /* 1: send an event with the next measures; the program takes it back */                \
+	F(u32, leave)          /* 1: the next walk over TCP sockets takes the slot from its connection */              \
 	TT_ALGORITHMS(TT_KNOBS_OF, A) /* those of all fit five cache lines */                                          \
-	A(u32, orders_rest, 11)                                                                                        \
+	A(u32, orders_rest, 10)                                                                                        \
 	/* --- Measures. */                                                                                            \
 	F(u32, seq)            /* odd while the program writes */                                                      \
 	F(u32, interval_epoch) /* the `epoch` that the current extremes belong to */                                   \
@@ -279,15 +281,16 @@
 	F(u32, layout_version) /* 0 from when other programs begin to take the place of these */                      \
 	F(u32, slot_count)                                                                                             \
 	F(u64, last_id)        /* of the connection opened last */                                                     \
-	F(u64, fresh)          /* slots that were ever used; more than there are: none was free */                     \
+	F(u64, brief)          /* connections that ended before they had sent enough for a slot */                     \
 	F(u64, live)           /* connections with a slot */                                                           \
-	F(u64, slotless)       /* connections that found none free, and run with the defaults */                       \
+	F(u64, slotless)       /* connections that found none free when they were to have one */                       \
 	F(u64, lost_events)    /* for which the ring had no room */                                                    \
 	TT_ALGORITHMS(TT_DEFAULTS_OF, A) /* knobs of a new connection; an initial window of 0 is the system's */       \
+	A(u32, slot_after_bytes, TT_CCAS_ROOM) /* what a connection sends before it has a slot, by algorithm; by user space */ \
 	F(u32, walk)           /* walks over sockets that were begun: by user space, which looks for slots without one */ \
 	F(u32, towards_by)     /* TT_BY_*: what knobs by destination are distinguished by; by user space */               \
 	F(u64, programs)       /* which programs, with which options: a hash; by user space; 0 until all is in place */
-#define TT_CONTROL_SIZE 448
+#define TT_CONTROL_SIZE 480
 
 /*
  * Knobs of connections to come by where they go, which user space writes: a trie, of whose entries

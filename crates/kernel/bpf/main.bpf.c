@@ -28,16 +28,19 @@ SEC("struct_ops")
 void BPF_PROG(tt_close, struct sock *sk)
 {
 	struct tcp_sock *tp = (struct tcp_sock *)sk;
-	struct tt_flow *flow = tt_flow_get(sk);
+	struct tt_flow *flow = tt_flow_of_any(sk);
+	struct tt_control *control = tt_control_get();
 	struct tt_tag *tag;
 
 	if (!flow || flow->is_switching)
 		return;
 	if (flow->slot == TT_NO_SLOT) {
-		bpf_sk_storage_delete(&tt_slotless, sk);
+		if (flow->waits && control)
+			__sync_fetch_and_add(&control->brief, 1);
+		tt_slotless_delete(sk);
 		return;
 	}
-	tp->inet_conn.icsk_ca_priv[0] = 0;
+	tt_place_set(sk, TT_NO_SLOT, 0);
 	tag = bpf_sk_storage_get(&tt_tags, sk, 0, 0);
 	/* Another connection has the slot, when user space took it back before. */
 	if (tag && tag->id == flow->id)
@@ -75,7 +78,7 @@ int tt_walk_tags(struct bpf_iter__bpf_sk_storage_map *ctx)
  * Gives listening sockets what is registered under the name that they picked: they keep the
  * programs that were registered then, and so do the connections that they accept. Those that picked
  * none take the default of their network namespace with each connection. Where it is the same the
- * kernel changes nothing.
+ * kernel changes nothing. Connections leave their slots, where that was ordered.
  */
 SEC("iter/tcp")
 int tt_renew(struct bpf_iter__tcp *ctx)
@@ -87,8 +90,13 @@ int tt_renew(struct bpf_iter__tcp *ctx)
 	if (!common)
 		return 0;
 	tp = bpf_skc_to_tcp_sock(common);
-	if (!tp || tp->inet_conn.icsk_inet.sk.__sk_common.skc_state != TCP_LISTEN ||
-	    !BPF_CORE_READ_BITFIELD(&tp->inet_conn, icsk_ca_setsockopt) ||
+	if (!tp)
+		return 0;
+	if (tp->inet_conn.icsk_inet.sk.__sk_common.skc_state != TCP_LISTEN) {
+		tt_move_out(tp);
+		return 0;
+	}
+	if (!BPF_CORE_READ_BITFIELD(&tp->inet_conn, icsk_ca_setsockopt) ||
 	    bpf_getsockopt(tp, SOL_TCP, TCP_CONGESTION, name, sizeof(name)))
 		return 0;
 	/* All of ours begin so; another datapath's are renewed with its own. */

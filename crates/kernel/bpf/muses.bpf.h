@@ -241,8 +241,8 @@ TT_INLINE void tt_muses_on_tx_start(struct sock *sk, struct tt_flow *flow)
 	}
 }
 
-TT_CONTROL_HOOKS(muses)
-TT_EVENT_HOOKS(muses)
+TT_CONTROL_HOOKS(MUSES, muses)
+TT_EVENT_HOOKS(MUSES, muses)
 
 #define TT_MUSES_OPS(since) TT_KEEP_OPS, TT_CONTROL_##since(muses)
 

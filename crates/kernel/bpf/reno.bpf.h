@@ -46,7 +46,7 @@ TT_INLINE void tt_reno_on_ack(struct sock *sk, const struct rate_sample *rs)
 SEC("struct_ops")
 u32 BPF_PROG(tt_keep_threshold, struct sock *sk)
 {
-	if (!tt_flow_get(sk))
+	if (!tt_flow_of_any(sk))
 		return tcp_reno_ssthresh(sk);
 	return ((struct tcp_sock *)sk)->snd_ssthresh;
 }
@@ -54,7 +54,7 @@ u32 BPF_PROG(tt_keep_threshold, struct sock *sk)
 SEC("struct_ops")
 u32 BPF_PROG(tt_keep_window, struct sock *sk)
 {
-	if (!tt_flow_get(sk))
+	if (!tt_flow_of_any(sk))
 		return tcp_reno_undo_cwnd(sk);
 	return ((struct tcp_sock *)sk)->snd_cwnd;
 }

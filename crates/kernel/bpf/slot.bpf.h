@@ -61,13 +61,13 @@ TT_INLINE const struct tt_knobs *tt_towards(const struct tcp_sock *tp, const str
 
 /*
  * The knobs that a new connection begins with: those of its destination, each brought into its
- * range here, too, or the defaults. One that has no slot has the defaults, since nobody could turn
- * them later.
+ * range here, too, or the defaults. One that found no slot free has the defaults, since nobody could
+ * turn them later.
  */
 TT_INLINE void tt_first_knobs(struct tt_flow *flow, const struct tcp_sock *tp, const struct tt_control *control,
 			      u32 cca, const u32 *defaults)
 {
-	const struct tt_knobs *towards = flow->slot == TT_NO_SLOT ? 0 : tt_towards(tp, control, cca);
+	const struct tt_knobs *towards = flow->was_refused ? 0 : tt_towards(tp, control, cca);
 
 #pragma unroll
 	for (int i = 0; i < TT_KNOBS_MAX; i++)
@@ -81,20 +81,59 @@ TT_INLINE void tt_first_knobs(struct tt_flow *flow, const struct tcp_sock *tp, c
 					      tt_settings.most[cca - 1][i]);
 }
 
-/* Takes a free slot; TT_NO_SLOT when there is none. */
-TT_INLINE u32 tt_slot_take(struct tt_control *control)
-{
-	u64 fresh;
-	u32 index;
+/* So many words of tt_taken are looked through for a free slot, which are 16,384 slots. */
+#define TT_WORDS_MAX 256
+/* Words of a cache line: each processor begins with a line of its own. */
+#define TT_WORDS_OF_LINE 8
 
-	if (!bpf_map_pop_elem(&tt_free, &index))
-		return index;
-	/* Looked at first, so that it does not grow for ever. */
-	fresh = control->fresh < tt_settings.slot_count ? __sync_fetch_and_add(&control->fresh, 1) : tt_settings.slot_count;
-	if (fresh < tt_settings.slot_count)
-		return fresh;
-	__sync_fetch_and_add(&control->slotless, 1);
+/* The number of the one bit that is set. */
+TT_INLINE u32 tt_bit_number(u64 bit)
+{
+	u32 number = 0;
+
+	if (bit & 0xffffffff00000000)
+		number += 32;
+	if (bit & 0xffff0000ffff0000)
+		number += 16;
+	if (bit & 0xff00ff00ff00ff00)
+		number += 8;
+	if (bit & 0xf0f0f0f0f0f0f0f0)
+		number += 4;
+	if (bit & 0xcccccccccccccccc)
+		number += 2;
+	if (bit & 0xaaaaaaaaaaaaaaaa)
+		number += 1;
+	return number;
+}
+
+/* Takes a free slot; TT_NO_SLOT when there is none, or in a large table when none is near. */
+TT_CHECKED_ONCE u32 tt_slot_take(void)
+{
+	u32 words = (tt_settings.slot_count + 63) / 64;
+	u32 first = bpf_get_smp_processor_id() * TT_WORDS_OF_LINE;
+
+	for (u32 i = 0; i < TT_WORDS_MAX && i < words; i++) {
+		u32 word = (first + i) % words;
+		u64 *taken = bpf_map_lookup_elem(&tt_taken, &word);
+		u64 seen, bit;
+
+		if (!taken)
+			continue;
+		seen = *(volatile u64 *)taken;
+		bit = ~seen & (seen + 1); /* the lowest that is free; 0: none is */
+		if (bit && !(__sync_fetch_and_or(taken, bit) & bit))
+			return word * 64 + tt_bit_number(bit);
+	}
 	return TT_NO_SLOT;
+}
+
+TT_INLINE void tt_slot_give(u32 index)
+{
+	u32 word = index / 64;
+	u64 *taken = bpf_map_lookup_elem(&tt_taken, &word);
+
+	if (taken)
+		__sync_fetch_and_and(taken, ~(1ULL << (index % 64)));
 }
 
 /*
@@ -115,42 +154,111 @@ TT_INLINE u32 tt_slot_take(struct tt_control *control)
 	_Static_assert(sizeof(type) % sizeof(u64) == 0, "words")
 
 TT_CLEARED_BY(tt_flow_clear, struct tt_flow);
+TT_CLEARED_BY(tt_small_flow_clear, struct tt_small_flow);
 
-/* What there is to keep of a new connection: with a slot, or without. Null when there is no memory. */
-TT_INLINE struct tt_flow *tt_flow_new(struct sock *sk, struct tt_control *control)
+/* A function that copies such a struct, as above. */
+#define TT_COPIED_BY(name, type)                                                                                       \
+	TT_CHECKED_ONCE int name(type *to, const type *from)                                                           \
+	{                                                                                                              \
+		volatile u64 *words = (volatile u64 *)to;                                                              \
+		const u64 *others = (const u64 *)from;                                                                 \
+                                                                                                                       \
+		if (!to || !from)                                                                                      \
+			return 0;                                                                                      \
+		for (u32 i = 0; i < sizeof(type) / sizeof(u64); i++)                                                   \
+			words[i] = others[i];                                                                          \
+		return 0;                                                                                              \
+	}
+
+TT_COPIED_BY(tt_flow_copy, struct tt_flow)
+TT_COPIED_BY(tt_small_flow_copy, struct tt_small_flow)
+
+/* To or from socket storage, of a connection that runs this algorithm. */
+TT_INLINE void tt_flow_move(struct tt_flow *to, const struct tt_flow *from, u32 cca)
+{
+	if (TT_IS_LARGE(cca))
+		tt_flow_copy(to, from);
+	else
+		tt_small_flow_copy((void *)to, (const void *)from);
+}
+
+/* Whether a connection has sent enough for a slot. */
+TT_INLINE bool tt_deserves_slot(const struct tcp_sock *tp, const struct tt_control *control, u32 cca)
+{
+	return tp->bytes_sent >= control->slot_after_bytes[(cca - 1) % TT_CCAS_ROOM];
+}
+
+/* Takes a slot for a connection, and keeps with its socket which; TT_NO_SLOT where there is none, or no memory. */
+TT_INLINE u32 tt_slot_for(struct sock *sk, struct tt_control *control)
 {
 	struct tt_tag *tag = bpf_sk_storage_get(&tt_tags, sk, 0, BPF_SK_STORAGE_GET_F_CREATE);
-	struct tcp_sock *tp = (struct tcp_sock *)sk;
-	struct tt_flow *flow;
-	u32 index;
 
-	tp->inet_conn.icsk_ca_priv[0] = 0;
 	if (!tag)
-		return 0; /* no slot that nothing says whose it is */
-	index = tt_slot_take(control);
-	tag->slot = index;
+		return TT_NO_SLOT; /* no slot that nothing says whose it is */
 	tag->id = 0;
-	if (index == TT_NO_SLOT) {
-		flow = bpf_sk_storage_get(&tt_slotless, sk, 0, BPF_SK_STORAGE_GET_F_CREATE);
-	} else {
-		tp->inet_conn.icsk_ca_priv[0] = 1 + (u64)index;
+	tag->slot = tt_slot_take();
+	return tag->slot;
+}
+
+/* The connection begins to have what is kept under this number; `id` is 0 before it has one. */
+TT_INLINE void tt_place_set(struct sock *sk, u32 slot, u64 id)
+{
+	struct tcp_sock *tp = (struct tcp_sock *)sk;
+
+	tp->inet_conn.icsk_ca_priv[0] = slot == TT_NO_SLOT ? 0 : 1 + (u64)slot;
+	tp->inet_conn.icsk_ca_priv[1] = id;
+}
+
+/* What there is to keep of a new connection: with a slot, or without. Null when there is no memory. */
+TT_INLINE struct tt_flow *tt_flow_new(struct sock *sk, struct tt_control *control, u32 cca)
+{
+	bool waits = !tt_deserves_slot((struct tcp_sock *)sk, control, cca);
+	u32 index = waits ? TT_NO_SLOT : tt_slot_for(sk, control);
+	struct tt_flow *flow;
+
+	tt_place_set(sk, index, 0);
+	if (index == TT_NO_SLOT)
+		flow = tt_slotless_get(sk, cca, BPF_SK_STORAGE_GET_F_CREATE);
+	else
 		flow = bpf_map_lookup_elem(&tt_flows, &index);
-	}
-	if (flow) {
+	if (!flow)
+		return 0;
+	if (TT_IS_LARGE(cca))
 		tt_flow_clear(flow);
-		flow->slot = index;
-	}
+	else
+		tt_small_flow_clear((void *)flow);
+	flow->slot = index;
+	flow->waits = waits;
+	flow->was_refused = !waits && index == TT_NO_SLOT;
+	if (flow->was_refused)
+		__sync_fetch_and_add(&control->slotless, 1);
 	return flow;
 }
 
-TT_INLINE struct tt_flow *tt_flow_get(struct sock *sk)
+/*
+ * What is kept of a connection. Its slot may have been given to another since: then it is with the
+ * socket, or gone.
+ */
+TT_INLINE struct tt_flow *tt_flow_get(struct sock *sk, u32 cca)
 {
 	u64 place = ((struct tcp_sock *)sk)->inet_conn.icsk_ca_priv[0];
 	u32 index = place - 1;
+	struct tt_flow *flow;
 
-	if (place)
-		return bpf_map_lookup_elem(&tt_flows, &index);
-	return bpf_sk_storage_get(&tt_slotless, sk, 0, 0);
+	if (place) {
+		flow = bpf_map_lookup_elem(&tt_flows, &index);
+		if (flow && flow->id == ((struct tcp_sock *)sk)->inet_conn.icsk_ca_priv[1])
+			return flow;
+	}
+	return tt_slotless_get(sk, cca, 0);
+}
+
+/* The same, where the algorithm is any: of the state of none. */
+TT_INLINE struct tt_flow *tt_flow_of_any(struct sock *sk)
+{
+	struct tt_flow *flow = tt_flow_get(sk, TT_CCA_COPA);
+
+	return flow ? flow : tt_slotless_get(sk, TT_CCA_VIVACE, 0);
 }
 
 /* Whether more than the SYN was acknowledged before the algorithm got the connection. */
@@ -223,8 +331,7 @@ TT_INLINE u32 tt_initial_window_q10(const struct tt_control *control, const stru
  * Fills the slot of a new connection, and says that it is there. Every other algorithm's knobs are
  * the defaults, since any may run.
  */
-TT_INLINE void tt_slot_open(struct tt_flow *flow, const struct tcp_sock *tp, struct tt_control *control, u32 cca,
-			    u32 flags, u32 initial_window)
+TT_INLINE void tt_slot_open(struct tt_flow *flow, struct tcp_sock *tp, struct tt_control *control, u32 cca, u32 flags)
 {
 	struct tt_event event = { .kind = TT_EVENT_OPEN };
 	struct tt_tag *tag;
@@ -238,8 +345,11 @@ TT_INLINE void tt_slot_open(struct tt_flow *flow, const struct tcp_sock *tp, str
 	tag = bpf_sk_storage_get(&tt_tags, (void *)tp, 0, 0);
 	if (!tag)
 		return; /* never: tt_flow_new made it */
-	flow->id = __sync_fetch_and_add(&control->last_id, 1) + 1;
+	/* One that had a slot before keeps its number. */
+	if (!flow->id)
+		flow->id = __sync_fetch_and_add(&control->last_id, 1) + 1;
 	tag->id = flow->id;
+	tt_place_set((struct sock *)tp, flow->slot, flow->id);
 	__sync_fetch_and_add(&control->live, 1);
 
 	tt_seq_move(slot);
@@ -256,11 +366,14 @@ TT_INLINE void tt_slot_open(struct tt_flow *flow, const struct tcp_sock *tp, str
 	slot->knobs_for = flow->id;
 	TT_ALGORITHMS(TT_DEFAULT_KNOBS)
 	TT_ALGORITHMS(TT_OWN_KNOBS)
-	slot->copa_knobs[TT_COPA_INITIAL_WINDOW] = initial_window;
+	slot->copa_knobs[TT_COPA_INITIAL_WINDOW] = flow->window_q10;
+	slot->leave = 0;
 	slot->watch = 0; /* it was meant for the connection that had the slot before */
 	slot->next_done = slot->next;
 	flow->next = slot->next;
 	slot->now_us = tp->tcp_mstamp;
+	slot->acks = flow->acks_before;
+	slot->rtt_count = flow->rtt_count_before;
 	slot->mss_bytes = tp->mss_cache;
 	slot->srtt_us = tp->srtt_us >> 3;
 	slot->window_bytes = (u64)tp->snd_cwnd * tp->mss_cache;
@@ -308,7 +421,7 @@ TT_INLINE void tt_slot_free(const struct tt_flow *flow, const struct tcp_sock *t
 	event.rtt_count = slot->rtt_count;
 	event.last_us = slot->now_us;
 	__sync_fetch_and_add(&control->live, -1);
-	bpf_map_push_elem(&tt_free, &index, 0);
+	tt_slot_give(index);
 	tt_event_send(control, &event);
 }
 

@@ -167,8 +167,8 @@ TT_INLINE void tt_vivace_on_tx_start(struct sock *sk, struct tt_flow *flow)
 			  flow->vivace.opening ? 0 : tp->app_limited);
 }
 
-TT_CONTROL_HOOKS(vivace)
-TT_EVENT_HOOKS(vivace)
+TT_CONTROL_HOOKS(VIVACE, vivace)
+TT_EVENT_HOOKS(VIVACE, vivace)
 
 #define TT_VIVACE_OPS(since) TT_KEEP_OPS, TT_CONTROL_##since(vivace)
 

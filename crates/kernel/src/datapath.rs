@@ -1,13 +1,15 @@
 //! Loading, adopting and unloading; the table of connections.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicU32;
-use std::sync::atomic::Ordering::Relaxed;
+use std::sync::atomic::Ordering::{Acquire, Relaxed};
 
 use libbpf_rs::{MapCore, MapHandle};
 use trimtab_cc::muses::Trees;
 use trimtab_datapath::{By, FlowId, Towards};
+use trimtab_units::Bytes;
 
 use crate::algorithm::Algorithm;
 use crate::error::Error;
@@ -20,12 +22,13 @@ use crate::mapping::Mapping;
 use crate::models::Models;
 use crate::pins::{Former, Pins, TOWARDS, Version};
 use crate::renew;
+use crate::taken::Taken;
 use crate::towards::{self, Table};
 use crate::walk::Walk;
 
 /// The kernel's names end after so many bytes, the last a zero (`TCP_CA_NAME_MAX`).
 const NAME_MAX: usize = 15;
-/// More slots than this are a mistake: they would take 2 GB.
+/// More slots than this are a mistake: they would take 3 GB.
 const SLOTS_MAX: u32 = 1 << 20;
 
 /// What to load, and where to keep it.
@@ -36,14 +39,14 @@ pub struct Options {
     /// Appended to the algorithms' names, `trimtab_copa` and the like: at most 2 letters, digits or `_`. For
     /// tests, since the kernel knows each name once.
     pub suffix: String,
-    /// Slots, one per connection: 2.2 kB each. Connections beyond run with the default knobs, unseen.
+    /// Slots, one per connection: 3.0 kB each. Connections beyond run with the default knobs, unseen.
     pub slots: u32,
     /// Whether users without privilege may pick the algorithms for their sockets.
     pub unrestricted: bool,
 }
 
 impl Default for Options {
-    /// `/sys/fs/bpf/trimtab`, no suffix, 16,384 slots (37 MB of the kernel's memory), for all users.
+    /// `/sys/fs/bpf/trimtab`, no suffix, 16,384 slots (49 MB of the kernel's memory), for all users.
     fn default() -> Self {
         Self {
             folder: PathBuf::from("/sys/fs/bpf/trimtab"),
@@ -77,7 +80,7 @@ impl Options {
             return Err(Error::Option { what });
         }
         if !(1..=SLOTS_MAX).contains(&self.slots) {
-            let what = format!("{} slots: give 1 to {SLOTS_MAX}, 2.2 kB each", self.slots);
+            let what = format!("{} slots: give 1 to {SLOTS_MAX}, 3.0 kB each", self.slots);
             return Err(Error::Option { what });
         }
         Ok(())
@@ -93,8 +96,11 @@ pub struct Stats {
     pub live: u64,
     /// Connections that ever had one.
     pub opened: u64,
-    /// Connections that found none free, and run with the default knobs.
+    /// Connections that found none free when they were to have one, and run without a slot until
+    /// there is.
     pub slotless: u64,
+    /// Connections that ended before they had sent enough for one ([`Datapath::set_slot_after`]).
+    pub brief: u64,
     /// Events that found no room in the queue.
     pub lost_events: u64,
 }
@@ -125,6 +131,7 @@ pub struct Datapath {
     towards: Table,
     events: MapHandle,
     walk: Walk,
+    taken: Taken,
 }
 
 impl Datapath {
@@ -195,7 +202,8 @@ impl Datapath {
         let towards = Table(pins.open_map(TOWARDS)?);
         let events = pins.open_map("tt_events")?;
         let name = Algorithm::Copa.kernel_name(&suffix);
-        let walk = Walk::open(&pins.walk(), pins.open_map("tt_free")?)?;
+        let taken = Taken(map_memory(&pins.open_map("tt_taken")?)?);
+        let walk = Walk::open(&pins.walk())?;
         Ok(Self {
             pins,
             name,
@@ -208,6 +216,7 @@ impl Datapath {
             towards,
             events,
             walk,
+            taken,
         })
     }
 
@@ -249,12 +258,8 @@ impl Datapath {
 
     /// All connections that run the algorithm now.
     pub fn flows(&self) -> impl Iterator<Item = Flow> + '_ {
-        (0..self.used() as u32).filter_map(|index| Flow::at(&self.slots, index))
-    }
-
-    /// No slot beyond these was ever used.
-    fn used(&self) -> usize {
-        self.control[0].fresh.load(Relaxed).min(self.slots.len() as u64) as usize
+        let taken = self.taken.slots(self.slots.len() as u32);
+        taken.filter_map(|index| Flow::at(&self.slots, index))
     }
 
     /// Connections that run on with former programs, as far as those are of this layout: their
@@ -280,12 +285,50 @@ impl Datapath {
     /// # Errors
     /// The kernel refuses the walk.
     pub fn reap(&self) -> Result<Vec<FlowId>, Error> {
-        let used = self.slots.iter().take(self.used());
-        let open: Vec<(u32, FlowId)> = (0..)
-            .zip(used.map(|slot| FlowId(slot.id.load(Relaxed))))
-            .filter(|(_, id)| id.0 != 0)
-            .collect();
-        self.walk.reap(&open, &self.slots, &self.control[0])
+        let id = |slot: u32| FlowId(self.slots[slot as usize].id.load(Relaxed));
+        let all = self.taken.slots(self.slots.len() as u32).map(|slot| (slot, id(slot)));
+        let open: Vec<(u32, FlowId)> = all.filter(|(_, id)| id.0 != 0).collect();
+        self.walk.reap(&open, &self.slots, &self.taken, &self.control[0])
+    }
+
+    /// Has connections to come of an algorithm take a slot when they have sent so much, and not from
+    /// their first moment on, which is the default (0). Until then they run with the knobs that they
+    /// began with, in memory that the kernel takes for each; what they measure meanwhile is not lost.
+    /// At most 4 GB.
+    pub fn set_slot_after(&self, algorithm: Algorithm, sent: Bytes) {
+        let place = algorithm.layout().number as usize - 1;
+        let bytes = u32::try_from(sent.get()).unwrap_or(u32::MAX);
+        self.control[0].slot_after_bytes[place].store(bytes, Relaxed);
+    }
+
+    /// Takes their slots from connections that are idle, for others; gives those that have none any
+    /// more, of which some may have ended. No event tells of them. Each goes on with its knobs, and
+    /// has a slot again when the next acknowledgement comes: an event tells of it, by the number
+    /// that it has, with all sums.
+    ///
+    /// A walk over the TCP sockets of all network namespaces, some microseconds each. Where the
+    /// kernel has no such walk, none loses its slot.
+    pub fn evict(&self, idle: &BTreeSet<FlowId>) -> Vec<FlowId> {
+        let mut ordered = Vec::new();
+        for index in self.taken.slots(self.slots.len() as u32) {
+            let slot = &self.slots[index as usize];
+            let id = FlowId(slot.id.load(Relaxed));
+            if idle.contains(&id) {
+                slot.leave.store(1, Relaxed);
+                ordered.push((slot, id));
+            }
+        }
+        // What it could not reach keeps its slot, as below.
+        let _ = renew::everywhere(&self.pins.renewal());
+        let mut gone = Vec::new();
+        for (slot, id) in ordered {
+            if slot.id.load(Acquire) == id.0 {
+                slot.leave.store(0, Relaxed);
+            } else {
+                gone.push(id);
+            }
+        }
+        gone
     }
 
     /// Events of connections that open and close.
@@ -418,6 +461,7 @@ impl Datapath {
             live: control.live.load(Relaxed),
             opened: control.last_id.load(Relaxed),
             slotless: control.slotless.load(Relaxed),
+            brief: control.brief.load(Relaxed),
             lost_events: control.lost_events.load(Relaxed),
         }
     }

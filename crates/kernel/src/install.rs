@@ -24,6 +24,7 @@ use crate::layout::{
 };
 use crate::mapping::{Mapping, point_to};
 use crate::pins::{MAPS, Pins};
+use crate::taken::{self, Taken};
 
 /// The eBPF programs, aligned as the reader of the format wants them.
 #[repr(align(8))]
@@ -121,6 +122,7 @@ pub(crate) fn install(options: &Options, pins: &Pins) -> Result<(), Error> {
     let control: Mapping<Control> = map_memory(&next.open_map("tt_control")?)?;
     let control = &control[0];
     write_defaults(control);
+    Taken(map_memory(&next.open_map("tt_taken")?)?).begin(options.slots);
     control.slot_count.store(options.slots, Relaxed);
     control.layout_version.store(LAYOUT_VERSION, Relaxed);
 
@@ -283,8 +285,10 @@ fn prepare(
     for mut map in object.maps_mut() {
         let name = map.name().to_string_lossy().into_owned();
         let called = |form| Algorithm::ALL.into_iter().find(|a| struct_ops(*a, form) == name);
-        if ["tt_slots", "tt_flows", "tt_free"].contains(&name.as_str()) {
+        if ["tt_slots", "tt_flows"].contains(&name.as_str()) {
             map.set_max_entries(options.slots)?;
+        } else if name == "tt_taken" {
+            map.set_max_entries(taken::words(options.slots))?;
         } else if let Some(algorithm) = called(form) {
             let name = options.name_of(algorithm);
             if registration == Registration::Map {

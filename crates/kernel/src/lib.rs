@@ -49,6 +49,7 @@ mod pins;
 mod programs;
 mod renew;
 mod reporter;
+mod taken;
 mod towards;
 mod walk;
 

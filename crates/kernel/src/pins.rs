@@ -25,7 +25,7 @@ const BPF_FS: &str = "/sys/fs/bpf";
 const BPF_FS_MAGIC: i64 = 0xcafe_4a11;
 /// The maps that are kept, by their name in the object.
 pub(crate) const MAPS: [&str; 7] =
-    [SLOTS, CONTROL, "tt_free", "tt_events", "tt_models", "tt_nodes", TOWARDS];
+    [SLOTS, CONTROL, "tt_taken", "tt_events", "tt_models", "tt_nodes", TOWARDS];
 /// Knobs of connections to come by where they go.
 pub(crate) const TOWARDS: &str = "tt_towards_knobs";
 /// Maps that are looked at here.
@@ -443,7 +443,7 @@ mod tests {
             let counter = scope.spawn(|| {
                 let mut counted = 0;
                 while !over.load(Relaxed) {
-                    control[0].fresh.fetch_add(1, Relaxed);
+                    control[0].brief.fetch_add(1, Relaxed);
                     counted += 1;
                 }
                 counted
@@ -456,7 +456,7 @@ mod tests {
             over.store(true, Relaxed);
             counter.join().unwrap()
         });
-        let kept = control[0].fresh.load(Relaxed);
+        let kept = control[0].brief.load(Relaxed);
         std::fs::remove_dir(pins.registration(LINK, Algorithm::Copa)).unwrap();
         pins.remove().unwrap();
         assert_eq!(kept, counted);

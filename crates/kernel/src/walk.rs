@@ -8,26 +8,26 @@ use std::io::{self, ErrorKind, Read as _};
 use std::path::Path;
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed};
 
-use libbpf_rs::{Iter, Link, MapCore as _, MapFlags, MapHandle};
+use libbpf_rs::{Iter, Link};
 
 use trimtab_datapath::FlowId;
 
 use crate::error::Error;
 use crate::layout::{Control, Slot};
 use crate::mapping::Mapping;
+use crate::taken::Taken;
 
 const WHAT: &str = "walk over the sockets of our connections (iter/bpf_sk_storage_map)";
 
-/// The walk, as the folder keeps it, and where free slots go.
+/// The walk, as the folder keeps it.
 #[derive(Debug)]
 pub(crate) struct Walk {
     link: Link,
-    free: MapHandle,
 }
 
 impl Walk {
-    pub(crate) fn open(link: &Path, free: MapHandle) -> Result<Self, Error> {
-        Ok(Self { link: Link::open(link).map_err(|e| Error::of(WHAT, &e))?, free })
+    pub(crate) fn open(link: &Path) -> Result<Self, Error> {
+        Ok(Self { link: Link::open(link).map_err(|e| Error::of(WHAT, &e))? })
     }
 
     /// Frees the slots of these connections whose sockets are gone, and gives those.
@@ -39,6 +39,7 @@ impl Walk {
         &self,
         open: &[(u32, FlowId)],
         slots: &Mapping<Slot>,
+        taken: &Taken,
         control: &Control,
     ) -> Result<Vec<FlowId>, Error> {
         let this = control.walk.fetch_add(1, AcqRel).wrapping_add(1);
@@ -52,9 +53,7 @@ impl Walk {
                 continue;
             }
             control.live.fetch_sub(1, Relaxed);
-            self.free
-                .update(&[], &index.to_ne_bytes(), MapFlags::ANY)
-                .map_err(|e| Error::of("give back a slot", &e))?;
+            taken.give(index);
             reaped.push(FlowId(id));
         }
         Ok(reaped)

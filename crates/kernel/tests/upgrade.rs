@@ -226,7 +226,7 @@ fn a_replacement_that_broke_off_is_taken_up_by_the_next() {
     let watch = inotify::init(inotify::CreateFlags::NONBLOCK).unwrap();
     let gone = inotify::WatchFlags::MOVED_FROM | inotify::WatchFlags::DELETE;
     inotify::add_watch(&watch, &folder, gone).unwrap();
-    for (slots, file) in (16..).zip(["tt_free", "tt_models", "tt_events", "walk"]) {
+    for (slots, file) in (16..).zip(["tt_taken", "tt_models", "tt_events", "walk"]) {
         let more = Options { slots, ..loaded.options.clone() };
         // No file takes the place of a folder.
         std::fs::remove_file(folder.join(file)).unwrap();
@@ -271,7 +271,7 @@ fn what_opens_after_a_replacement_broke_off_is_known_too() {
     let known = |flows: Vec<trimtab_kernel::Flow>| {
         flows.iter().filter(|flow| flow.identity().local.port() == port).count()
     };
-    for (round, file) in ["tt_free", "tt_slots"].into_iter().enumerate() {
+    for (round, file) in ["tt_taken", "tt_slots"].into_iter().enumerate() {
         let more = Options { slots: 16 + round as u32, ..loaded.options.clone() };
         // No file takes the place of a folder.
         let aside = folder.join("aside");

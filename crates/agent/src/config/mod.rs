@@ -17,6 +17,7 @@ use std::path::{Path, PathBuf};
 
 use trimtab_datapath::Algorithm;
 use trimtab_qoe::{Factors, Model};
+use trimtab_units::Bytes;
 
 pub use check::{Checked, check};
 pub(crate) use compare::STEP;
@@ -144,6 +145,8 @@ pub struct DatapathOptions {
     pub suffix: String,
     /// Connections that can be steered at once.
     pub slots: u32,
+    /// What a connection sends before it is one of these; but see [`Config::slot_after`].
+    pub slot_after: Bytes,
 }
 
 /// Which connections, and what becomes of them.
@@ -247,6 +250,7 @@ impl Config {
                 folder: raw.datapath.folder,
                 suffix: raw.datapath.suffix,
                 slots: raw.datapath.slots,
+                slot_after: raw.datapath.slot_after.0,
             },
             rules,
         })
@@ -254,6 +258,19 @@ impl Config {
 }
 
 impl Config {
+    /// What connections of this algorithm send before they have a slot. None wait where the engine of
+    /// a fleet hears of every connection, or a rule chooses their algorithm from the beginning.
+    pub(crate) fn slot_after(&self, algorithm: &str) -> Bytes {
+        let at_once = |rule: &Rule| match &rule.steering {
+            Some(Steering::Fleet(_)) => rule.algorithm.name() == algorithm,
+            Some(Steering::Turns(turns)) => {
+                turns.algorithms.iter().any(|one| one.name() == algorithm)
+            }
+            Some(Steering::Mortise(_) | Steering::Muses(_)) | None => false,
+        };
+        if self.rules.iter().any(at_once) { Bytes::ZERO } else { self.datapath.slot_after }
+    }
+
     /// What is wrong with what the rules name, and what is done about it.
     pub fn troubles(&self) -> Vec<String> {
         self.of_steering(Steering::trouble)

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use serde::Deserialize;
 use serde::de::{Deserializer, Error as _, MapAccess, SeqAccess, Visitor};
 use toml::Spanned;
-use trimtab_units::Duration;
+use trimtab_units::{Bytes, Duration};
 
 use super::compare::{RawBreaker, RawCompare, RawRollout};
 use super::value::{OneOrMany, Ports, Prefix, Text};
@@ -137,12 +137,21 @@ pub(super) struct RawDatapath {
     pub(super) folder: PathBuf,
     pub(super) suffix: String,
     pub(super) slots: u32,
+    pub(super) slot_after: Text<Bytes>,
 }
+
+/// Three initial windows (RFC 6928): shorter connections end before a steering could learn anything.
+const SLOT_AFTER: Bytes = Bytes::new(45_000);
 
 impl Default for RawDatapath {
     fn default() -> Self {
         let options = trimtab_kernel::Options::default();
-        Self { folder: options.folder, suffix: options.suffix, slots: options.slots }
+        Self {
+            folder: options.folder,
+            suffix: options.suffix,
+            slots: options.slots,
+            slot_after: Text(SLOT_AFTER),
+        }
     }
 }
 

@@ -89,6 +89,12 @@ impl<L: Link> Connection<L> {
         self.sleep = Sleep::Compact(delta);
     }
 
+    /// Whether nothing is lost of it when the agent forgets it until it is active again.
+    pub(crate) fn can_leave(&self) -> bool {
+        let is_plain = self.guard.get().is_none() && self.hint.get().is_none() && !self.yielded;
+        is_plain && matches!(self.sleep, Sleep::Compact(_)) && self.steering.is_none()
+    }
+
     /// Most connections of a rule were told the same: those that sleep keep it once.
     pub(crate) fn share(&mut self, told: &mut Told) {
         match told.0.iter().find(|known| **known == self.applied) {

@@ -7,7 +7,7 @@ pub(crate) mod tally;
 pub use tally::Tally;
 
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, BinaryHeap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, BinaryHeap, HashMap};
 use std::hash::{BuildHasher as _, RandomState};
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -240,6 +240,18 @@ impl<D: Datapath> Core<D> {
     /// These have ended, and no event tells of it.
     pub fn gone(&mut self, ids: &[FlowId]) {
         ids.iter().for_each(|id| self.remove(*id, None));
+    }
+
+    /// Those that are idle for longest, at most so many, of which a new agent would know all that
+    /// there is to know.
+    pub fn idlest(&self, most: usize) -> BTreeSet<FlowId> {
+        let idle = self.connections.iter().filter(|(_, connection)| connection.can_leave());
+        let mut since: Vec<_> = idle.map(|(id, connection)| (connection.next, *id)).collect();
+        if since.len() > most {
+            since.select_nth_unstable(most);
+            since.truncate(most);
+        }
+        since.into_iter().map(|(_, id)| id).collect()
     }
 
     /// Looks for connections that sleep and of which an event was lost: it is cheap, and once in

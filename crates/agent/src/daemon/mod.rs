@@ -4,6 +4,7 @@ pub(crate) mod governor;
 pub(crate) mod lock;
 pub(crate) mod logging;
 mod notify;
+mod slots;
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -58,6 +59,8 @@ pub(crate) struct Shared {
     orders: Mutex<OrderFile>,
     /// An order changed what sockets are to run.
     ordered: AtomicBool,
+    /// Whether an application has sent a hint for a connection that has no slot.
+    hinted: AtomicBool,
 }
 
 impl Shared {
@@ -67,6 +70,14 @@ impl Shared {
 
     pub(crate) fn frame(&self) -> MutexGuard<'_, Frame> {
         self.frame.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// An application has sent a hint for a connection that has no slot, perhaps not yet.
+    pub(crate) fn on_early_hint(&self) {
+        if !self.hinted.swap(true, Ordering::Relaxed) {
+            let core = self.core();
+            slots::tell(core.datapath(), core.config(), true);
+        }
     }
 
     fn status(&self) -> Status {
@@ -295,6 +306,8 @@ struct Agent {
     reaped: u64,
     chores_at: Time,
     reaped_at: Time,
+    /// When idle connections gave up their slots.
+    evicted_at: Time,
     /// Open connections when slots were last looked through.
     open: usize,
     cpu: Duration,
@@ -314,6 +327,7 @@ impl Agent {
         give_own_knobs(&datapath);
         let programs = Programs::of(&datapath);
         let assignment = Assignment::new(&config, now);
+        slots::tell(&datapath, &config, false);
         let orders = OrderFile::at(&config.sockets.state());
         let before = before(&config, &orders, now);
         let core = Core::begin(datapath, config, edge.clone(), before, now);
@@ -338,6 +352,7 @@ impl Agent {
                 frame: Mutex::new(frame),
                 orders: Mutex::new(orders),
                 ordered: AtomicBool::new(false),
+                hinted: AtomicBool::new(false),
             }),
             events,
             manager: Manager::from_environment(),
@@ -355,6 +370,7 @@ impl Agent {
             reaped: 0,
             chores_at: now,
             reaped_at: now,
+            evicted_at: Time::ZERO,
             open,
             cpu: cpu_time(),
         };
@@ -510,6 +526,10 @@ impl Agent {
             Ok(Vec::new())
         };
         let stats = core.datapath().stats();
+        if slots::are_short(&stats) && now.since(self.evicted_at) >= REAP {
+            self.evicted_at = now;
+            slots::make_room(&mut core, &stats);
+        }
         let programs = Programs::of(core.datapath());
         if stats.lost_events != self.lost_events {
             self.lost_events = stats.lost_events;
@@ -543,8 +563,8 @@ impl Agent {
         self.missing.clone_from(&missing);
         let full = (stats.live >= u64::from(stats.slots)).then(|| {
             format!(
-                "all {} slots are taken: further connections run untuned; raise datapath.slots, and restart \
-                 the agent",
+                "all {} slots are taken, and no connection that has one is idle: further connections \
+                 run untuned; raise datapath.slots, and restart the agent",
                 stats.slots
             )
         });
@@ -563,6 +583,7 @@ impl Agent {
             slots: stats.slots,
             taken: stats.live,
             slotless: stats.slotless,
+            brief: stats.brief,
             lost_events: stats.lost_events,
             reaped: self.reaped,
         };
@@ -633,6 +654,7 @@ impl Agent {
         tell_of(&config);
         self.assignment.follow(&config, now);
         core.reload(config, now);
+        slots::tell(core.datapath(), core.config(), self.shared.hinted.load(Ordering::Relaxed));
         drop(core);
         self.set_default()
     }

@@ -227,7 +227,7 @@ impl Door {
             return Answer::Ok;
         }
         self.senders[i].known.remove(&name(message));
-        unknown(message)
+        self.unknown(message)
     }
 
     /// The connection that a message names, if it is the sender's.
@@ -237,13 +237,14 @@ impl Door {
             let core = self.shared.core();
             // In the sender's own namespace alone: elsewhere the same addresses are somebody else's.
             let id = core.by_addresses(local, remote, self.senders[i].netns_cookie);
-            id.and_then(|id| core.identity(id)).ok_or_else(|| unknown(message))?
-        };
+            id.and_then(|id| core.identity(id))
+        }
+        .ok_or_else(|| self.unknown(message))?;
         let found = self
             .diag(i)
             .and_then(|diag| diag.find(&who, Some(message.cookie)))
             .map_err(|e| Answer::Refused(format!("cannot read the connection's owner: {e}")))?
-            .ok_or_else(|| unknown(message))?;
+            .ok_or_else(|| self.unknown(message))?;
         let sender = &mut self.senders[i];
         if sender.uid != ROOT && sender.uid != found.uid {
             return Err(Answer::Refused(format!(
@@ -256,6 +257,12 @@ impl Door {
         }
         sender.known.insert(name(message), who.id);
         Ok(who.id)
+    }
+
+    /// The connections to come of who sends hints are in the agent's care from their beginning.
+    fn unknown(&self, message: &Message) -> Answer {
+        self.shared.on_early_hint();
+        unknown(message)
     }
 
     /// What answers for the network namespace of a sender.

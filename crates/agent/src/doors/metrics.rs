@@ -190,9 +190,15 @@ impl Snapshot {
             ("taken_slots", "Slots in use", gauge, of.taken as f64),
             (
                 "slotless_connections",
-                "Connections that found no slot since the datapath was loaded, and run with the defaults",
+                "Connections that found no slot when they were to have one, since the datapath was loaded",
                 counter,
                 of.slotless as f64,
+            ),
+            (
+                "brief_connections",
+                "Connections that ended before they had sent enough for a slot, since the datapath was loaded",
+                counter,
+                of.brief as f64,
             ),
             (
                 "lost_events",
@@ -410,6 +416,7 @@ mod tests {
                 slots: 64,
                 taken: 3,
                 slotless: 2,
+                brief: 9,
                 lost_events: 1,
                 reaped: 4,
             },
@@ -456,6 +463,7 @@ mod tests {
             "trimtab_slots 64.0",
             "trimtab_taken_slots 3.0",
             "trimtab_slotless_connections_total 2.0",
+            "trimtab_brief_connections_total 9.0",
             "trimtab_lost_events_total 1.0",
             "trimtab_reaped_connections_total 4.0",
             "trimtab_edge_kept_reports_total 7.0",

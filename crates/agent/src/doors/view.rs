@@ -103,8 +103,11 @@ pub struct DatapathStatus {
     pub slots: u32,
     /// Of these places, those that are taken.
     pub taken: u64,
-    /// Connections that found none, and run with the defaults.
+    /// Connections that found none when they were to have one.
     pub slotless: u64,
+    /// Connections that ended before they had sent enough to have one.
+    #[serde(default)]
+    pub brief: u64,
     /// Events that found no room in the queue.
     pub lost_events: u64,
     /// Connections that ended without a close event from the kernel, since the agent started.

@@ -66,7 +66,7 @@ impl Setup {
         let run = self.folder().join("run");
         let text = format!(
             "{first}\n[sockets]\nfolder = {run:?}\n{sockets}\n[datapath]\nfolder = {:?}\n\
-             suffix = {:?}\nslots = 16384\n{rules}",
+             suffix = {:?}\nslots = 16384\nslot_after = \"0 B\"\n{rules}",
             self.pins, self.suffix
         );
         std::fs::write(self.config(), text).expect("write the configuration");

@@ -3,6 +3,7 @@
 //! counts. The time of one decision is measured, too.
 //! `docs/reference/benchmarks.md` says what each figure means.
 
+mod churn;
 mod crowd;
 mod decision;
 mod load;
@@ -26,9 +27,18 @@ struct Cli {
     /// Of these, connections that send all the time
     #[arg(long, default_value_t = 1_000, value_name = "N")]
     active: usize,
-    /// Seconds that are measured
+    /// Instead, connections that open and close in a second, compared with the kernel's CUBIC
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    churn: Option<u64>,
+    /// Seconds that are measured; with --churn, of each algorithm
     #[arg(long, default_value_t = 20, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     seconds: u64,
+    /// Slots of the datapath
+    #[arg(long, default_value_t = 16_384, value_name = "N")]
+    slots: u32,
+    /// What a connection sends before it has a slot; "0 B": all have one
+    #[arg(long, default_value = "45 kB", value_name = "SIZE")]
+    slot_after: String,
     /// Write the figures to this file, too
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
@@ -43,6 +53,30 @@ enum Role {
     Agent {
         /// Its configuration
         config: PathBuf,
+        /// Where to write its number, to be in a cgroup
+        group: Option<PathBuf>,
+    },
+    /// The process that opens and closes connections; not for users
+    #[command(hide = true)]
+    Turn {
+        /// The algorithm of the server
+        algorithm: String,
+        /// Connections a second
+        rate: u64,
+    },
+    /// A process of servers; not for users
+    #[command(hide = true)]
+    Senders {
+        /// Where it listens
+        address: std::net::Ipv4Addr,
+        /// Its port
+        port: u16,
+        /// Connections
+        open: usize,
+        /// Of these, connections that send all the time
+        active: usize,
+        /// Their algorithm
+        algorithm: String,
     },
     /// The process of the clients; not for users
     #[command(hide = true)]
@@ -80,7 +114,10 @@ struct Record<'a> {
     version: &'static str,
     open: usize,
     active: usize,
+    churn: Option<u64>,
     seconds: u64,
+    slots: u32,
+    slot_after: &'a str,
     figures: &'a [Figure],
 }
 
@@ -92,14 +129,19 @@ enum BenchError {
     #[error(transparent)]
     Agent(#[from] trimtab_agent::Error),
     #[error("the clients' process: {0}")]
-    Readers(std::io::Error),
+    Clients(std::io::Error),
     #[error("cannot write {}: {source}", path.display())]
     Write { path: PathBuf, source: std::io::Error },
 }
 
 fn run(cli: &Cli) -> Result<(), BenchError> {
     match cli.role {
-        Some(Role::Agent { ref config }) => {
+        Some(Role::Agent { ref config, ref group }) => {
+            if let Some(path) = group {
+                let number = std::process::id().to_string();
+                std::fs::write(path, number)
+                    .map_err(|source| BenchError::Write { path: path.clone(), source })?;
+            }
             // It goes with who measures it, however that ends; where the kernel does not do so, a user must.
             let _ = rustix::process::set_parent_process_death_signal(Some(
                 rustix::process::Signal::KILL,
@@ -107,23 +149,43 @@ fn run(cli: &Cli) -> Result<(), BenchError> {
             return Ok(trimtab_agent::run(config)?);
         }
         Some(Role::Readers { address, port, open }) => {
-            return crowd::readers(address, port, open).map_err(BenchError::Readers);
+            return crowd::readers(address, port, open).map_err(BenchError::Clients);
+        }
+        Some(Role::Senders { address, port, open, active, ref algorithm }) => {
+            return crowd::senders(address, port, open, active, algorithm)
+                .map_err(BenchError::Clients);
+        }
+        Some(Role::Turn { ref algorithm, rate }) => {
+            return churn::turn(algorithm, rate).map_err(BenchError::Clients);
         }
         None => {}
     }
-    let mut figures = decision::figures();
+    let load = Load {
+        open: cli.open,
+        active: cli.active.min(cli.open),
+        seconds: cli.seconds,
+        slots: cli.slots,
+        slot_after: cli.slot_after.clone(),
+    };
+    let figures = match cli.churn {
+        Some(rate) => churn::figures(&load, rate)?,
+        None => {
+            let mut figures = decision::figures();
+            figures.extend(load.figures()?);
+            figures
+        }
+    };
     figures.iter().for_each(Figure::print);
-    let load = Load { open: cli.open, active: cli.active.min(cli.open), seconds: cli.seconds };
-    let under_load = load.figures()?;
-    under_load.iter().for_each(Figure::print);
-    figures.extend(under_load);
     if let Some(path) = &cli.json {
         let record = Record {
-            schema: "trimtab.bench-agent/1",
+            schema: "trimtab.bench-agent/2",
             version: env!("CARGO_PKG_VERSION"),
             open: cli.open,
             active: cli.active,
+            churn: cli.churn,
             seconds: cli.seconds,
+            slots: cli.slots,
+            slot_after: &cli.slot_after,
             figures: &figures,
         };
         let file = std::fs::File::create(path)
