@@ -147,6 +147,8 @@ pub struct DatapathOptions {
     pub slots: u32,
     /// What a connection sends before it is one of these; but see [`Config::slot_after`].
     pub slot_after: Bytes,
+    /// Whether users without privilege may pick the algorithms for their sockets.
+    pub unrestricted: bool,
 }
 
 /// Which connections, and what becomes of them.
@@ -251,6 +253,7 @@ impl Config {
                 suffix: raw.datapath.suffix,
                 slots: raw.datapath.slots,
                 slot_after: raw.datapath.slot_after.0,
+                unrestricted: raw.datapath.unrestricted,
             },
             rules,
         })

@@ -138,6 +138,7 @@ pub(super) struct RawDatapath {
     pub(super) suffix: String,
     pub(super) slots: u32,
     pub(super) slot_after: Text<Bytes>,
+    pub(super) unrestricted: bool,
 }
 
 /// Three initial windows (RFC 6928): shorter connections end before a steering could learn anything.
@@ -151,6 +152,7 @@ impl Default for RawDatapath {
             suffix: options.suffix,
             slots: options.slots,
             slot_after: Text(SLOT_AFTER),
+            unrestricted: options.unrestricted,
         }
     }
 }

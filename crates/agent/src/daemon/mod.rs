@@ -1,6 +1,7 @@
 //! The daemon: one thread looks after all connections, a few more open the doors (control, hints, metrics).
 
 pub(crate) mod governor;
+mod limit;
 pub(crate) mod lock;
 pub(crate) mod logging;
 mod notify;
@@ -176,7 +177,10 @@ pub fn run(path: &Path) -> Result<(), Error> {
     if !known {
         lock.datapath(datapath.folder())?;
     }
+    let limit = limit::trouble(config.datapath.slots);
+    limit.iter().for_each(|trouble| warn!("{trouble}"));
     let mut agent = Agent::new(path, config, edge, datapath)?;
+    agent.limit = limit;
     agent.open_doors()?;
     agent.manager.ready();
     while !stops.iter().any(|stop| stop.load(Ordering::Relaxed)) {
@@ -199,7 +203,7 @@ pub(crate) fn options(datapath: &DatapathOptions) -> Options {
         folder: datapath.folder.clone(),
         suffix: datapath.suffix.clone(),
         slots: datapath.slots,
-        ..Options::default()
+        unrestricted: datapath.unrestricted,
     }
 }
 
@@ -306,6 +310,8 @@ struct Agent {
     reaped: u64,
     chores_at: Time,
     reaped_at: Time,
+    /// What is wrong with the limit of memory.
+    limit: Option<String>,
     /// When idle connections gave up their slots.
     evicted_at: Time,
     /// Open connections when slots were last looked through.
@@ -370,6 +376,7 @@ impl Agent {
             reaped: 0,
             chores_at: now,
             reaped_at: now,
+            limit: None,
             evicted_at: Time::ZERO,
             open,
             cpu: cpu_time(),
@@ -596,6 +603,7 @@ impl Agent {
             .chain(of_edge)
             .chain(ahead)
             .chain(full)
+            .chain(self.limit.clone())
             .chain(self.refused.clone())
             .collect();
         drop(frame);
