@@ -95,7 +95,8 @@ fn connections_beyond_the_slots_run_with_the_defaults() {
     }
     wait_for("the end of all", || (loaded.datapath().stats().live == 0).then_some(()));
     let stats = loaded.datapath().stats();
-    assert_eq!(stats.opened + stats.slotless, 5, "{stats:?}");
+    // One that found no slot looks again, and may get one when another ends.
+    assert!(stats.opened <= 5 && stats.opened + stats.slotless >= 5, "{stats:?}");
     assert!(stats.slotless >= 1, "all five were open at once: {stats:?}");
     // What was given back is used again.
     let _server = wire.serve(loaded.datapath().name(), 7006, 1000, 1);
