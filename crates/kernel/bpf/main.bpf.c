@@ -74,11 +74,20 @@ int tt_walk_tags(struct bpf_iter__bpf_sk_storage_map *ctx)
 	return 0;
 }
 
+/* A connection without packets for so long loses nothing by another start of its algorithm. */
+#define TT_REST_US 30000000
+
+static __always_inline bool tt_rests(struct tcp_sock *tp)
+{
+	return !tp->packets_out && bpf_ktime_get_ns() / 1000 - tp->tcp_mstamp > TT_REST_US;
+}
+
 /*
  * Gives listening sockets what is registered under the name that they picked: they keep the
  * programs that were registered then, and so do the connections that they accept. Those that picked
- * none take the default of their network namespace with each connection. Where it is the same the
- * kernel changes nothing. Connections leave their slots, where that was ordered.
+ * none take the default of their network namespace with each connection. Open connections are given
+ * it when they rest. Where it is the same the kernel changes nothing. Connections leave their slots,
+ * where that was ordered.
  */
 SEC("iter/tcp")
 int tt_renew(struct bpf_iter__tcp *ctx)
@@ -86,18 +95,20 @@ int tt_renew(struct bpf_iter__tcp *ctx)
 	struct sock_common *common = ctx->sk_common;
 	char name[TT_CA_NAME_SIZE] = {};
 	struct tcp_sock *tp;
+	u32 state;
 
 	if (!common)
 		return 0;
 	tp = bpf_skc_to_tcp_sock(common);
 	if (!tp)
 		return 0;
-	if (tp->inet_conn.icsk_inet.sk.__sk_common.skc_state != TCP_LISTEN) {
+	state = tp->inet_conn.icsk_inet.sk.__sk_common.skc_state;
+	if (state != TCP_LISTEN)
 		tt_move_out(tp);
+	if (state == TCP_LISTEN ? !BPF_CORE_READ_BITFIELD(&tp->inet_conn, icsk_ca_setsockopt)
+				: (state != TCP_ESTABLISHED && state != TCP_CLOSE_WAIT) || !tt_rests(tp))
 		return 0;
-	}
-	if (!BPF_CORE_READ_BITFIELD(&tp->inet_conn, icsk_ca_setsockopt) ||
-	    bpf_getsockopt(tp, SOL_TCP, TCP_CONGESTION, name, sizeof(name)))
+	if (bpf_getsockopt(tp, SOL_TCP, TCP_CONGESTION, name, sizeof(name)))
 		return 0;
 	/* All of ours begin so; another datapath's are renewed with its own. */
 	if (name[0] == 't' && name[1] == 'r' && name[2] == 'i' && name[3] == 'm' && name[4] == 't' && name[5] == 'a' &&

@@ -31,6 +31,19 @@ const NAME_MAX: usize = 15;
 /// More slots than this are a mistake: they would take 3 GB.
 const SLOTS_MAX: u32 = 1 << 20;
 
+/// A walk over the sockets of all network namespaces, which takes some milliseconds.
+#[derive(Clone, Debug)]
+pub struct Renewal {
+    walk: PathBuf,
+}
+
+impl Renewal {
+    /// Does it. Gives what it could not reach, and why.
+    pub fn run(&self) -> Option<String> {
+        renew::everywhere(&self.walk)
+    }
+}
+
 /// What to load, and where to keep it.
 #[derive(Clone, Debug)]
 pub struct Options {
@@ -239,6 +252,12 @@ impl Datapath {
     /// programs; `None` where all have the present ones.
     pub fn unreached(&self) -> Option<&str> {
         self.unreached.as_deref()
+    }
+
+    /// Gives connections that rest what is registered now: those that run former programs and have
+    /// had no packet for 30 s. For as long as there are any (see [`formers`](Self::formers)).
+    pub fn renewal(&self) -> Renewal {
+        Renewal { walk: self.pins.renewal() }
     }
 
     /// The name under which programs pick Copa.

@@ -56,7 +56,7 @@ mod walk;
 pub use algorithm::Algorithm;
 pub use assign::{Assigner, Gave, Given, Order, Outcome, Socket};
 pub use choices::{Asking, Choice, Choices};
-pub use datapath::{Datapath, Options, Origin, Stats, open_connections, unload_pins};
+pub use datapath::{Datapath, Options, Origin, Renewal, Stats, open_connections, unload_pins};
 pub use doctor::{Doctor, Finding, Health};
 pub use error::Error;
 pub use events::Events;

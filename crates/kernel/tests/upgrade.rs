@@ -228,6 +228,7 @@ fn a_replacement_that_broke_off_is_taken_up_by_the_next() {
     inotify::add_watch(&watch, &folder, gone).unwrap();
     for (slots, file) in (16..).zip(["tt_taken", "tt_models", "tt_events", "walk"]) {
         let more = Options { slots, ..loaded.options.clone() };
+        exchange(&mut pair);
         // No file takes the place of a folder.
         std::fs::remove_file(folder.join(file)).unwrap();
         std::fs::create_dir(folder.join(file)).unwrap();
@@ -237,6 +238,8 @@ fn a_replacement_that_broke_off_is_taken_up_by_the_next() {
         assert!(is_known(), "{file}");
         std::fs::remove_dir(folder.join(file)).unwrap();
 
+        // One that rests for 30 s would be given the present programs, as on a slow machine.
+        exchange(&mut pair);
         let datapath = Datapath::load(&more).unwrap();
         let origin = datapath.origin();
         let Origin::Replaced(found) = origin else { panic!("{file}: {origin:?}") };

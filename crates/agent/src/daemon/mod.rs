@@ -47,6 +47,8 @@ const CHORES: Duration = Duration::from_secs(1);
 /// Between looks for slots whose connections are gone without a word from the kernel.
 const REAP: Duration = Duration::from_secs(10);
 /// Ended connections that are looked up in a second, to see whether they only changed their algorithm.
+/// Between walks over connections on former programs, which get the present ones when they rest.
+const RENEW: Duration = Duration::from_secs(10);
 const LOOK_UPS: usize = 50;
 /// Lines on connections in a second; further ones are counted.
 const NOTES: usize = 20;
@@ -317,6 +319,7 @@ struct Agent {
     /// Open connections when slots were last looked through.
     open: usize,
     cpu: Duration,
+    renewed_at: Time,
 }
 
 impl Agent {
@@ -380,6 +383,7 @@ impl Agent {
             evicted_at: Time::ZERO,
             open,
             cpu: cpu_time(),
+            renewed_at: now,
         };
         agent.set_default()?;
         agent.chores(now);
@@ -545,6 +549,13 @@ impl Agent {
         }
         if let Ok(gone) = &reaped {
             core.gone(gone);
+        }
+        if !programs.former.is_empty() && now.since(self.renewed_at) >= RENEW {
+            self.renewed_at = now;
+            let renewal = core.datapath().renewal();
+            // It goes through all network namespaces; connections are not to wait for that.
+            let walk = spawn("renewal", move || drop(renewal.run()));
+            walk.unwrap_or_else(|error| warn!("{error}"));
         }
         let of_rules = core.config().troubles();
         let missing = core.missing(now);

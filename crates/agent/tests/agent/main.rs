@@ -23,6 +23,7 @@ mod policy;
 mod setup;
 mod transfer;
 mod turns;
+mod upheaval;
 mod web;
 mod webm;
 

@@ -114,7 +114,7 @@ impl Setup {
         while agent.status().is_none() {
             let ended = agent.child.try_wait().expect("wait");
             assert!(
-                ended.is_none() && start.elapsed().as_secs() < 20,
+                ended.is_none() && start.elapsed().as_secs() < 60,
                 "{ended:?}: {}",
                 agent.log()
             );
