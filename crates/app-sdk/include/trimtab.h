@@ -2,9 +2,9 @@
 /*
  * libtrimtab: applications tell Trimtab's agent what is good for their connections. Link with -ltrimtab.
  *
- * A connection is named by its file descriptor, of which the library takes the kernel's cookie: an
- * application can speak for its own sockets only, and needs no privilege. A handle is for one
- * thread at a time.
+ * A connection is named by its file descriptor, which the library passes to the agent: an
+ * application can speak for sockets only that it holds, and needs no privilege. The agent closes its
+ * copy at once. A handle is for one thread at a time.
  */
 #ifndef TRIMTAB_H
 #define TRIMTAB_H
@@ -46,7 +46,7 @@ struct trimtab_hints *trimtab_hints_open(const char *path);
 int trimtab_hints_describe(struct trimtab_hints *hints, int fd, const char *model, const struct trimtab_live *live);
 
 /*
- * Says what has changed on a connection that was described. Does not wait. 0, or -1 when the agent is busy or gone, or
+ * Says what has changed on a connection that was described by this handle. Does not wait. 0, or -1 when the agent is busy or gone, or
  * refused an earlier hint.
  */
 int trimtab_hints_update(struct trimtab_hints *hints, int fd, const struct trimtab_live *live);

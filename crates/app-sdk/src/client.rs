@@ -1,15 +1,16 @@
 //! The application's side.
 
-use std::net::SocketAddr;
-use std::os::fd::{AsFd, OwnedFd};
+use std::io::IoSlice;
+use std::mem::MaybeUninit;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use rustix::io::Errno;
 use rustix::net::sockopt::{Timeout, set_socket_timeout, socket_cookie};
 use rustix::net::{
-    AddressFamily, RecvFlags, SendFlags, SocketAddrUnix, SocketFlags, SocketType, connect,
-    getpeername, getsockname, recv, send, socket_with,
+    AddressFamily, RecvFlags, SendAncillaryBuffer, SendAncillaryMessage, SendFlags, SocketAddrUnix,
+    SocketFlags, SocketType, connect, getpeername, recv, sendmsg, socket_with,
 };
 use trimtab_qoe::Factors;
 
@@ -58,27 +59,24 @@ pub enum HintError {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Connection {
     cookie: u64,
-    local: SocketAddr,
-    remote: SocketAddr,
 }
 
 impl Connection {
     pub(crate) fn of(socket: impl AsFd) -> Result<Self, HintError> {
         let fail = |e: Errno| HintError::NotConnected(e.to_string());
         let socket = socket.as_fd();
-        let address = |any: rustix::net::SocketAddrAny| {
-            SocketAddr::try_from(any).map_err(|_| {
-                HintError::NotConnected("its addresses are not of the internet".to_owned())
-            })
-        };
-        Ok(Self {
-            cookie: socket_cookie(socket).map_err(fail)?,
-            local: address(getsockname(socket).map_err(fail)?)?,
-            remote: address(
-                getpeername(socket).map_err(fail)?.ok_or_else(|| fail(Errno::NOTCONN))?,
-            )?,
-        })
+        getpeername(socket).map_err(fail)?.ok_or_else(|| fail(Errno::NOTCONN))?;
+        Ok(Self { cookie: socket_cookie(socket).map_err(fail)? })
     }
+}
+
+/// Which connection a message is about.
+#[derive(Clone, Copy, Debug)]
+enum Whose<'a> {
+    /// This socket's.
+    Of(BorrowedFd<'a>),
+    /// One that was described.
+    Described(&'a Connection),
 }
 
 /// The way to the agent. May be shared by threads; each message is one system call.
@@ -117,23 +115,23 @@ impl Hints {
     }
 
     /// Says what is good for a connection: the name of a QoE model or a formula, unless the
-    /// policy's is right, and what is known at the beginning. Waits for the agent's answer. Not
+    /// policy's is right, and what is known at the beginning. The agent gets the socket's descriptor,
+    /// reads from it which connection it is, and closes it. Waits for the agent's answer. Not
     /// while another thread describes, too: the answers would be mixed up.
     ///
     /// # Errors
-    /// The agent does not know the connection, or refuses: since the connection is of another user, or the model is
-    /// wrong.
+    /// The agent does not know the connection, or refuses: since it is no TCP connection, or the model is wrong.
     pub fn describe(
         &self,
         socket: impl AsFd,
         model: Option<&str>,
         live: &Factors,
     ) -> Result<Connection, HintError> {
-        let connection = Connection::of(socket)?;
+        let connection = Connection::of(&socket)?;
         self.refusal_of_before()?;
         let mut tries = TRIES;
         loop {
-            self.send(&connection, model, live, true)?;
+            self.send(Whose::Of(socket.as_fd()), model, live, true)?;
             match self
                 .answer(RecvFlags::empty())?
                 .ok_or_else(|| gone(&self.path, Errno::TIMEDOUT))?
@@ -147,27 +145,28 @@ impl Hints {
         }
     }
 
-    /// Says what has changed on a connection: factors that are not set stay as they were said before.
-    /// Does not wait.
+    /// Says what has changed on a connection that was described here: factors that are not set stay as they were said
+    /// before. Does not wait.
     ///
     /// # Errors
     /// The agent is busy or gone, or refused an earlier hint, which it says with the next one.
     pub fn update(&self, connection: &Connection, live: &Factors) -> Result<(), HintError> {
         self.refusal_of_before()?;
-        self.send(connection, None, live, false)
+        self.send(Whose::Described(connection), None, live, false)
     }
 
     fn send(
         &self,
-        connection: &Connection,
+        whose: Whose<'_>,
         model: Option<&str>,
         live: &Factors,
         answer: bool,
     ) -> Result<(), HintError> {
         let message = Message {
-            cookie: connection.cookie,
-            local: connection.local,
-            remote: connection.remote,
+            cookie: match whose {
+                Whose::Of(_) => None,
+                Whose::Described(connection) => Some(connection.cookie),
+            },
             model: model.map(str::to_owned),
             factors: live.iter().map(|(name, value)| (name.to_owned(), value)).collect(),
             answer,
@@ -177,7 +176,18 @@ impl Hints {
         if bytes.len() > MESSAGE_MAX {
             return Err(HintError::TooLong);
         }
-        match send(&self.socket, &bytes, SendFlags::DONTWAIT | SendFlags::NOSIGNAL) {
+        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+        let mut along = SendAncillaryBuffer::new(&mut space);
+        let socket = match whose {
+            Whose::Of(socket) => vec![socket],
+            Whose::Described(_) => Vec::new(),
+        };
+        if !socket.is_empty() {
+            // There is room for one.
+            along.push(SendAncillaryMessage::ScmRights(&socket));
+        }
+        let flags = SendFlags::DONTWAIT | SendFlags::NOSIGNAL;
+        match sendmsg(&self.socket, &[IoSlice::new(&bytes)], &mut along, flags) {
             Ok(_) => Ok(()),
             Err(Errno::AGAIN) => Err(HintError::Busy),
             Err(errno) => Err(gone(&self.path, errno)),

@@ -1,7 +1,7 @@
 //! libtrimtab: applications tell Trimtab's agent what is good for their connections.
 //!
-//! A connection is named by its kernel's cookie, so an application can speak for its own sockets only, and needs no
-//! privilege to do so.
+//! A connection is made known by a descriptor of its socket, so an application can speak for sockets only that it
+//! holds, and needs no privilege to do so.
 //!
 //! ```no_run
 //! use std::net::TcpListener;

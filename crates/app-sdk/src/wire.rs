@@ -1,10 +1,11 @@
 //! What applications and the agent say to each other: a message of JSON each, over a socket of whole messages
-//! (`SOCK_SEQPACKET`).
+//! (`SOCK_SEQPACKET`). A connection is made known by its descriptor, which goes along with the first
+//! message about it (`SCM_RIGHTS`). Who has no descriptor of a connection cannot speak for it.
 
 use std::collections::BTreeMap;
-use std::net::SocketAddr;
 
 use serde::{Deserialize, Serialize};
+use trimtab_qoe::{Factor, Factors, Model};
 
 /// The longest message, in bytes.
 pub const MESSAGE_MAX: usize = 4096;
@@ -13,12 +14,10 @@ pub const MESSAGE_MAX: usize = 4096;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Message {
-    /// The socket's cookie (`SO_COOKIE`).
-    pub cookie: u64,
-    /// The socket's own address.
-    pub local: SocketAddr,
-    /// The other end's.
-    pub remote: SocketAddr,
+    /// The cookie (`SO_COOKIE`) of a socket whose descriptor came with an earlier message of this
+    /// sender's; absent: the descriptor comes with this one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cookie: Option<u64>,
     /// The QoE model: a name as `vod`, or a formula; absent: as before, or the policy's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
@@ -27,6 +26,27 @@ pub struct Message {
     pub factors: BTreeMap<String, f64>,
     /// Whether to answer when all is well; what is wrong is answered always.
     pub answer: bool,
+}
+
+impl Message {
+    /// The model and the factors that it tells.
+    ///
+    /// # Errors
+    /// The formula is none, or a factor has no name or no finite value: one line that tells which.
+    pub fn content(&self) -> Result<(Option<Model>, Factors), String> {
+        let mut factors = Factors::new();
+        for (name, value) in &self.factors {
+            if !value.is_finite() {
+                return Err(format!("the factor {name:?} is no finite number"));
+            }
+            factors.set_named(name, *value).map_err(|e| e.to_string())?;
+        }
+        let names = self.factors.keys().map(String::as_str);
+        let own: Vec<&str> = names.filter(|name| Factor::from_name(name).is_none()).collect();
+        let parse =
+            |text: &String| Model::parse(text, &own).map_err(|e| format!("the QoE model: {e}"));
+        Ok((self.model.as_ref().map(parse).transpose()?, factors))
+    }
 }
 
 /// What the agent answers.

@@ -12,6 +12,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use log::{error, info, warn};
+use rustix::thread::{CapabilitySet, CapabilitySets, set_capabilities};
 use rustix::time::{ClockId, clock_gettime};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use trimtab_fleet_client::edge::Edge;
@@ -46,9 +47,9 @@ const WAIT_MIN: Duration = Duration::from_millis(1);
 const CHORES: Duration = Duration::from_secs(1);
 /// Between looks for slots whose connections are gone without a word from the kernel.
 const REAP: Duration = Duration::from_secs(10);
-/// Ended connections that are looked up in a second, to see whether they only changed their algorithm.
 /// Between walks over connections on former programs, which get the present ones when they rest.
 const RENEW: Duration = Duration::from_secs(10);
+/// Ended connections that are looked up in a second, to see whether they only changed their algorithm.
 const LOOK_UPS: usize = 50;
 /// Lines on connections in a second; further ones are counted.
 const NOTES: usize = 20;
@@ -318,8 +319,8 @@ struct Agent {
     evicted_at: Time,
     /// Open connections when slots were last looked through.
     open: usize,
-    cpu: Duration,
     renewed_at: Time,
+    cpu: Duration,
 }
 
 impl Agent {
@@ -382,8 +383,8 @@ impl Agent {
             limit: None,
             evicted_at: Time::ZERO,
             open,
-            cpu: cpu_time(),
             renewed_at: now,
+            cpu: cpu_time(),
         };
         agent.set_default()?;
         agent.chores(now);
@@ -397,7 +398,10 @@ impl Agent {
         if sockets.hints {
             let listener = hints::open(&sockets.hints())?;
             let shared = Arc::clone(&self.shared);
-            spawn("hints", move || hints::serve(listener, shared))?;
+            spawn("hints", move || {
+                give_up_rights();
+                hints::serve(listener, shared);
+            })?;
         }
         if let Some(address) = sockets.metrics {
             let listener = http::listen(address)?;
@@ -691,7 +695,17 @@ impl Agent {
     }
 }
 
-/// A thread that lasts as long as the process.
+/// The thread that reads what every user may write needs no capability: whatever they have it do is
+/// not done with the agent's. It shares memory with the threads that have some.
+fn give_up_rights() {
+    let none = CapabilitySet::empty();
+    let none = CapabilitySets { effective: none, permitted: none, inheritable: none };
+    if let Err(error) = set_capabilities(None, none) {
+        warn!("the hints socket is served with the agent's capabilities: {error}");
+    }
+}
+
+/// A thread that lasts as long as its work.
 pub(crate) fn spawn(name: &str, work: impl FnOnce() + Send + 'static) -> Result<(), Error> {
     std::thread::Builder::new()
         .name(name.to_owned())

@@ -1,34 +1,36 @@
 //! The door for applications: each may say what is good for its own connections (`trimtab-app-sdk`).
 //!
-//! A process that may open the socket may send. Whose a connection is, the kernel says: the
-//! message's addresses must be those of a connection in the sender's network namespace, its cookie
-//! that connection's, and the connection's user the sender's. What a sender says of itself is not
-//! believed. One thread serves all, and waits for none: a message arrives whole or not at all. A
-//! user who sends too much waits, nobody else.
+//! A process that may open the socket may send. Which connection a message is about, the kernel
+//! says: the first one brings a descriptor of the socket along, of which the agent reads addresses,
+//! cookie and network namespace; later ones name the cookie. So who holds no descriptor of a
+//! connection cannot speak for it, and what a sender says of itself is not believed. One thread
+//! serves all, and waits for none: a message arrives whole or not at all. A user who sends too much
+//! waits, nobody else.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
+use std::io::IoSliceMut;
+use std::mem::MaybeUninit;
 use std::net::SocketAddr;
 use std::os::fd::OwnedFd;
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
-use rustix::net::sockopt::socket_peercred;
+use rustix::net::sockopt::{socket_cookie, socket_peercred, socket_protocol, socket_type};
 use rustix::net::{
-    AddressFamily, RecvFlags, SendFlags, SocketAddrUnix, SocketFlags, SocketType, accept_with,
-    bind, listen, recv, send, socket_with,
+    AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendFlags, SocketAddrUnix,
+    SocketFlags, SocketType, accept_with, bind, getpeername, getsockname, ipproto, listen, recvmsg,
+    send, socket_with,
 };
 use trimtab_app_sdk::wire::{Answer, MESSAGE_MAX, Message};
-use trimtab_datapath::{FlowId, Identity};
-use trimtab_qoe::{Factor, Factors, Model};
+use trimtab_datapath::FlowId;
 use trimtab_units::{Duration, Time};
 
-use crate::daemon::Shared;
+use crate::daemon::{Shared, spawn};
 use crate::doors::control;
 use crate::error::Error;
-use crate::kernel::places;
-use crate::kernel::sock_diag::{SockDiag, netns_cookie, netns_of};
+use crate::kernel::sock_diag::netns_cookie;
 
 /// Senders at once: all, and of one user.
 const SENDERS_MAX: usize = 256;
@@ -41,12 +43,10 @@ const MESSAGES_AT_ONCE: f64 = 500.0;
 const REFUSED_COSTS: f64 = 10.0;
 /// Messages that are read of one sender before the next one's turn.
 const TURN: usize = 32;
-/// Connections that are remembered of one sender, and network namespaces.
+/// Connections that are remembered of one sender.
 const KNOWN_MAX: usize = 1 << 14;
-const NAMESPACES_MAX: usize = 64;
 /// How long a user who has sent too much waits at least.
 const REST: Duration = Duration::from_millis(20);
-const ROOT: u32 = 0;
 
 /// Makes the socket, which every user may open.
 pub(crate) fn open(path: &Path) -> Result<OwnedFd, Error> {
@@ -70,7 +70,7 @@ pub(crate) fn serve(listener: OwnedFd, shared: Arc<Shared>) {
         shared,
         senders: Vec::new(),
         buckets: HashMap::new(),
-        diags: HashMap::new(),
+        closing: Closing::default(),
     };
     loop {
         door.turn();
@@ -82,26 +82,40 @@ struct Door {
     shared: Arc<Shared>,
     senders: Vec<Sender>,
     buckets: HashMap<u32, Bucket>,
-    /// By the cookies of network namespaces.
-    diags: HashMap<u64, SockDiag>,
+    closing: Closing,
 }
 
 struct Sender {
     socket: OwnedFd,
     uid: u32,
-    /// The network namespace in which it made its socket.
-    netns: OwnedFd,
-    netns_cookie: u64,
-    /// Connections by what messages call them, of which it was found that they are its own.
-    known: HashMap<Name, FlowId>,
+    /// Connections by their cookies, of which it has passed descriptors.
+    known: HashMap<u64, FlowId>,
     gone: bool,
 }
 
-/// What a message calls a connection: its cookie and addresses.
-type Name = (u64, SocketAddr, SocketAddr);
+/// Descriptors that are none of a socket, by who passed them. To close one may take as long as its
+/// file system likes, which may be that user's own (FUSE): no thread of the agent's waits for that.
+/// Until it is done the user is not let in, so each has one such descriptor at most.
+#[derive(Clone, Debug, Default)]
+struct Closing(Arc<Mutex<BTreeSet<u32>>>);
 
-fn name(message: &Message) -> Name {
-    (message.cookie, message.local, message.remote)
+impl Closing {
+    fn users(&self) -> MutexGuard<'_, BTreeSet<u32>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn close(&self, uid: u32, descriptors: Vec<OwnedFd>) {
+        self.users().insert(uid);
+        let all = self.clone();
+        let close = move || {
+            drop(descriptors);
+            all.users().remove(&uid);
+        };
+        // Where no thread can be had, dropping what it would have run closes them here.
+        if spawn("closing", close).is_err() {
+            self.users().remove(&uid);
+        }
+    }
 }
 
 /// What a user may send.
@@ -161,15 +175,11 @@ impl Door {
             tell(&socket, &Answer::Refused(why));
             return;
         }
-        let (netns, netns_cookie) = match (netns_of(&socket), netns_cookie(&socket)) {
-            (Ok(netns), Ok(cookie)) => (netns, cookie),
-            (Err(e), _) | (_, Err(e)) => {
-                let why = format!("cannot read the sender's network namespace: {e}");
-                return tell(&socket, &Answer::Refused(why));
-            }
-        };
-        let known = HashMap::new();
-        self.senders.push(Sender { socket, uid, netns, netns_cookie, known, gone: false });
+        if self.closing.users().contains(&uid) {
+            let why = "a descriptor that this user passed is still being closed".to_owned();
+            return tell(&socket, &Answer::Refused(why));
+        }
+        self.senders.push(Sender { socket, uid, known: HashMap::new(), gone: false });
     }
 
     /// Reads what a sender has sent, until its turn is over.
@@ -177,10 +187,10 @@ impl Door {
         let mut bytes = [0; MESSAGE_MAX];
         for _ in 0..TURN {
             let sender = &mut self.senders[i];
-            match recv(&sender.socket, &mut bytes[..], RecvFlags::empty()) {
-                Ok((length, _)) if length > 0 => {
+            match hear_one(&sender.socket, &mut bytes) {
+                Ok((length, descriptors)) if length > 0 => {
                     let uid = sender.uid;
-                    let taken_in = self.on_message(i, &bytes[..length], now);
+                    let taken_in = self.on_message(i, &bytes[..length], descriptors, now);
                     let bucket = self
                         .buckets
                         .entry(uid)
@@ -200,9 +210,18 @@ impl Door {
     }
 
     /// Answers where that is needed; whether the message was taken in.
-    fn on_message(&mut self, i: usize, bytes: &[u8], now: Time) -> bool {
+    fn on_message(&mut self, i: usize, bytes: &[u8], descriptors: Vec<OwnedFd>, now: Time) -> bool {
+        // This asks no file system.
+        if descriptors.iter().any(|one| socket_type(one).is_err()) {
+            let sender = &mut self.senders[i];
+            sender.gone = true;
+            let why = "the descriptor that came along is none of a socket".to_owned();
+            tell(&sender.socket, &Answer::Refused(why));
+            self.closing.close(sender.uid, descriptors);
+            return false;
+        }
         let (answer, wanted) = match serde_json::from_slice::<Message>(bytes) {
-            Ok(message) => (self.take_in(i, &message, now), message.answer),
+            Ok(message) => (self.take_in(i, &message, &descriptors, now), message.answer),
             Err(e) => (Answer::Refused(format!("cannot read the hint: {e}")), true),
         };
         if wanted || answer != Answer::Ok {
@@ -211,101 +230,87 @@ impl Door {
         answer == Answer::Ok
     }
 
-    fn take_in(&mut self, i: usize, message: &Message, now: Time) -> Answer {
-        let id = match self.senders[i].known.get(&name(message)) {
-            Some(id) => *id,
-            None => match self.find(i, message) {
-                Ok(id) => id,
-                Err(answer) => return answer,
+    fn take_in(
+        &mut self,
+        i: usize,
+        message: &Message,
+        descriptors: &[OwnedFd],
+        now: Time,
+    ) -> Answer {
+        let named = match (message.cookie, descriptors) {
+            (Some(cookie), []) => self.senders[i].known.get(&cookie).map(|id| (cookie, *id)),
+            (None, [socket]) => match self.find(socket) {
+                Ok(found) => found,
+                Err(why) => {
+                    return Answer::Refused(format!(
+                        "this is no TCP connection that is open: {why}"
+                    ));
+                }
             },
+            _ => {
+                let why = "a message brings one descriptor along, or names the cookie of one that came before";
+                return Answer::Refused(why.to_owned());
+            }
         };
-        let (model, factors) = match content(message) {
+        let Some((cookie, id)) = named else { return self.unknown() };
+        let (model, factors) = match message.content() {
             Ok(content) => content,
             Err(why) => return Answer::Refused(why),
         };
-        if self.shared.core().hint(id, model, factors, now) {
-            return Answer::Ok;
+        let known = &mut self.senders[i].known;
+        if !self.shared.core().hint(id, model, factors, now) {
+            known.remove(&cookie);
+            return self.unknown();
         }
-        self.senders[i].known.remove(&name(message));
-        self.unknown(message)
-    }
-
-    /// The connection that a message names, if it is the sender's.
-    fn find(&mut self, i: usize, message: &Message) -> Result<FlowId, Answer> {
-        let (local, remote): (SocketAddr, SocketAddr) = (message.local, message.remote);
-        let who: Identity = {
-            let core = self.shared.core();
-            // In the sender's own namespace alone: elsewhere the same addresses are somebody else's.
-            let id = core.by_addresses(local, remote, self.senders[i].netns_cookie);
-            id.and_then(|id| core.identity(id))
+        if known.len() >= KNOWN_MAX && !known.contains_key(&cookie) {
+            known.clear(); // each is described again when it is named
         }
-        .ok_or_else(|| self.unknown(message))?;
-        let found = self
-            .diag(i)
-            .and_then(|diag| diag.find(&who, Some(message.cookie)))
-            .map_err(|e| Answer::Refused(format!("cannot read the connection's owner: {e}")))?
-            .ok_or_else(|| self.unknown(message))?;
-        let sender = &mut self.senders[i];
-        if sender.uid != ROOT && sender.uid != found.uid {
-            return Err(Answer::Refused(format!(
-                "the connection {local} -> {remote} belongs to user {}, and hints of user {} are not taken for it",
-                found.uid, sender.uid
-            )));
-        }
-        if sender.known.len() >= KNOWN_MAX {
-            sender.known.clear(); // each is found again when it is named
-        }
-        sender.known.insert(name(message), who.id);
-        Ok(who.id)
+        known.insert(cookie, id);
+        Answer::Ok
     }
 
     /// The connections to come of who sends hints are in the agent's care from their beginning.
-    fn unknown(&self, message: &Message) -> Answer {
+    fn unknown(&self) -> Answer {
         self.shared.on_early_hint();
-        unknown(message)
+        unknown()
     }
 
-    /// What answers for the network namespace of a sender.
-    fn diag(&mut self, i: usize) -> std::io::Result<&SockDiag> {
-        let sender = &self.senders[i];
-        let netns = sender.netns_cookie;
-        if !self.diags.contains_key(&netns) {
-            let diag = places::within_file(&sender.netns, || SockDiag::open_in(netns))?;
-            if self.diags.len() >= NAMESPACES_MAX {
-                self.diags.clear();
-            }
-            self.diags.insert(netns, diag);
+    /// The connection of a socket, with its cookie; `None` when it is not under the agent's care.
+    fn find(&self, socket: &OwnedFd) -> Result<Option<(u64, FlowId)>, std::io::Error> {
+        if socket_protocol(socket)? != Some(ipproto::TCP) {
+            return Err(std::io::Error::other("another protocol"));
         }
-        self.diags.get(&netns).ok_or_else(|| std::io::Error::other("no namespace"))
+        let address = |any: rustix::net::SocketAddrAny| -> Result<SocketAddr, std::io::Error> {
+            any.try_into().map_err(|_| std::io::Error::other("addresses of another kind"))
+        };
+        let local = address(getsockname(socket)?)?;
+        let remote = address(getpeername(socket)?.ok_or(Errno::NOTCONN)?)?;
+        let (cookie, netns) = (socket_cookie(socket)?, netns_cookie(socket)?);
+        let id = self.shared.core().by_addresses(local, remote, netns);
+        Ok(id.map(|id| (cookie, id)))
     }
 }
 
-/// The model and the factors of a message.
-fn content(message: &Message) -> Result<(Option<Model>, Factors), String> {
-    let mut factors = Factors::new();
-    for (name, value) in &message.factors {
-        if !value.is_finite() {
-            return Err(format!("the factor {name} is no finite number"));
-        }
-        factors.set_named(name, *value).map_err(|e| e.to_string())?;
-    }
-    let own: Vec<&str> = message
-        .factors
-        .keys()
-        .map(String::as_str)
-        .filter(|name| Factor::from_name(name).is_none())
-        .collect();
-    let parse = |text: &String| Model::parse(text, &own).map_err(|e| format!("the QoE model: {e}"));
-    Ok((message.model.as_ref().map(parse).transpose()?, factors))
+/// A message, and the descriptors that came along. The kernel closes those for which there is no room.
+fn hear_one(socket: &OwnedFd, bytes: &mut [u8]) -> Result<(usize, Vec<OwnedFd>), Errno> {
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+    let mut along = RecvAncillaryBuffer::new(&mut space);
+    let flags = RecvFlags::CMSG_CLOEXEC;
+    let heard = recvmsg(socket, &mut [IoSliceMut::new(bytes)], &mut along, flags)?;
+    let descriptors = along.drain().filter_map(|message| match message {
+        RecvAncillaryMessage::ScmRights(all) => Some(all),
+        _ => None,
+    });
+    Ok((heard.bytes, descriptors.flatten().collect()))
 }
 
-fn unknown(message: &Message) -> Answer {
-    Answer::Unknown(format!(
-        "no connection {} -> {} with this cookie in the sender's network namespace is under the \
-         agent's care: it must run the agent's congestion control (socket option TCP_CONGESTION, \
-         or the system's default)",
-        message.local, message.remote
-    ))
+fn unknown() -> Answer {
+    Answer::Unknown(
+        "no such connection is under the agent's care: it must run the agent's congestion control \
+         (socket option TCP_CONGESTION, or the system's default), and be described with its descriptor \
+         before its cookie is named"
+            .to_owned(),
+    )
 }
 
 /// Answers; a client that does not read misses it.

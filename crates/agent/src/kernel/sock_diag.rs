@@ -1,9 +1,9 @@
-//! What the kernel says of a TCP connection over netlink (`sock_diag`), as `ss` asks it: whose it is, and what runs it.
+//! What the kernel says of a TCP connection over netlink (`sock_diag`), as `ss` asks it: what runs it.
 #![expect(unsafe_code, reason = "one socket option has no safe interface")]
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};
-use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 
 use rustix::net::netlink::{self, SocketAddrNetlink};
 use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketType, recv, sendto, socket};
@@ -18,9 +18,8 @@ const ERROR: u16 = 2;
 const HEADER: usize = 16;
 const QUESTION: usize = 56;
 const ANSWER: usize = 72;
-/// Places of the state and of the user within `inet_diag_msg`.
+/// Place of the state within `inet_diag_msg`.
 const STATE_AT: usize = 1;
-const UID_AT: usize = 64;
 /// `TCP_LISTEN` of `linux/tcp_states.h`.
 const LISTEN: u8 = 10;
 /// `INET_DIAG_CONG`, the attribute with the algorithm's name, and the bit that asks for it.
@@ -41,8 +40,6 @@ pub(crate) struct SockDiag {
 /// A connection that is open.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Found {
-    /// Whose it is.
-    pub(crate) uid: u32,
     /// What runs it.
     pub(crate) algorithm: String,
 }
@@ -51,16 +48,6 @@ impl SockDiag {
     pub(crate) fn open() -> io::Result<Self> {
         let socket = socket(AddressFamily::NETLINK, SocketType::RAW, Some(netlink::SOCK_DIAG))?;
         Ok(Self { socket })
-    }
-
-    /// The same, if this thread is in the network namespace with this cookie.
-    pub(crate) fn open_in(netns: u64) -> io::Result<Self> {
-        let diag = Self::open()?;
-        if netns_cookie(&diag.socket)? == netns {
-            Ok(diag)
-        } else {
-            Err(io::Error::other("another network namespace"))
-        }
     }
 
     /// A connection, by its addresses and, where given, its cookie; `None` when there is none. For a
@@ -115,7 +102,6 @@ fn answer(bytes: &[u8]) -> io::Result<Option<Found>> {
     if bytes.get(HEADER + STATE_AT) == Some(&LISTEN) {
         return Ok(None);
     }
-    let uid = word(HEADER + UID_AT)?;
     let mut algorithm = String::new();
     let mut at = HEADER + ANSWER;
     while at + 4 <= bytes.len() {
@@ -129,7 +115,7 @@ fn answer(bytes: &[u8]) -> io::Result<Option<Found>> {
         }
         at += length.next_multiple_of(4);
     }
-    Ok(Some(Found { uid, algorithm }))
+    Ok(Some(Found { algorithm }))
 }
 
 /// The cookie of a socket's network namespace.
@@ -180,21 +166,6 @@ pub(crate) fn peer_groups(socket: impl AsFd) -> io::Result<Vec<u32>> {
     }
 }
 
-/// The network namespace of a socket. Of a Unix socket that was accepted it is the one in which the other
-/// end was made (`unix_stream_connect` of `net/unix/af_unix.c`), which that end cannot forge.
-pub(crate) fn netns_of(socket: impl AsFd) -> io::Result<OwnedFd> {
-    // SAFETY: this request takes no argument; what it returns, where it is no error, is a new descriptor.
-    let made = unsafe { libc::ioctl(socket.as_fd().as_raw_fd(), SIOCGSKNS) };
-    if made < 0 {
-        return Err(io::Error::last_os_error());
-    }
-    // SAFETY: the descriptor is new, so nobody else owns it.
-    Ok(unsafe { OwnedFd::from_raw_fd(made) })
-}
-
-/// Of `linux/sockios.h`.
-const SIOCGSKNS: libc::Ioctl = 0x894c;
-
 /// The cookie of the network namespace of this thread.
 pub(crate) fn own_netns() -> Option<u64> {
     netns_cookie(socket(AddressFamily::INET, SocketType::DGRAM, None).ok()?).ok()
@@ -206,7 +177,6 @@ const SO_NETNS_COOKIE: libc::c_int = 71;
 #[cfg(test)]
 mod tests {
     use std::net::{TcpListener, TcpStream};
-    use std::os::unix::fs::MetadataExt;
 
     use trimtab_datapath::FlowId;
     use trimtab_units::Time;
@@ -214,7 +184,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_open_connection_is_found_by_its_addresses_with_its_user() {
+    fn an_open_connection_is_found_by_its_addresses() {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let stream = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
         rustix::net::sockopt::set_tcp_congestion(&stream, "reno").unwrap();
@@ -235,7 +205,6 @@ mod tests {
         let diag = SockDiag::open().unwrap();
         let cookie = rustix::net::sockopt::socket_cookie(&stream).unwrap();
         let found = diag.find(&who, Some(cookie)).unwrap().unwrap();
-        assert_eq!(found.uid, rustix::process::geteuid().as_raw());
         assert_eq!(found.algorithm, "reno");
         assert_eq!(diag.find(&who, Some(cookie + 1)).unwrap(), None);
         let elsewhere = Identity { remote: "127.0.0.1:1".parse().unwrap(), ..who };
@@ -247,14 +216,5 @@ mod tests {
         let there = Identity { local: who.remote, remote: who.local, ..who };
         assert!(diag.find(&there, None).unwrap().is_some());
         drop(accepted);
-    }
-
-    #[test]
-    fn the_namespace_of_who_connects_is_known() {
-        let (one, _other) = std::os::unix::net::UnixStream::pair().unwrap();
-        assert_eq!(netns_cookie(&one).unwrap(), own_netns().unwrap());
-        let file = std::fs::File::from(netns_of(&one).unwrap());
-        let own = std::fs::metadata("/proc/self/ns/net").unwrap();
-        assert_eq!(file.metadata().unwrap().ino(), own.ino());
     }
 }

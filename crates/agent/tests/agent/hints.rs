@@ -1,8 +1,10 @@
 //! Applications tell what is good for their connections, and only for theirs.
 
 use std::fs::Permissions;
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::{BufRead, BufReader, IoSlice, Read, Write};
+use std::mem::MaybeUninit;
 use std::net::{TcpListener, TcpStream};
+use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -10,7 +12,7 @@ use std::time::Duration;
 
 use rustix::net::sockopt::socket_cookie;
 use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketAddrUnix, SocketType};
-use rustix::net::{connect, recv, send, socket};
+use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, connect, recv, sendmsg, socket};
 use rustix::thread::{Uid, set_thread_res_uid};
 use trimtab_agent::{ask_status, ask_why};
 use trimtab_app_sdk::wire::{Answer, Message};
@@ -94,10 +96,11 @@ fn without_privilege_one_speaks_for_ones_own_connections_and_for_nobody_elses() 
     assert!(why.starts_with("the QoE model: ") && why.contains("patince"), "{why}");
     as_user(MALLORY, || {
         let hints = Hints::connect_to(&path).unwrap();
+        // She has no descriptor, and knows the cookie.
         let live = own("patience", 99.0);
-        let error = hints.describe(&stream, None, &live).unwrap_err();
-        let HintError::Refused(why) = error else { panic!("{error}") };
-        assert!(why.contains("belongs to user 61001"), "{why}");
+        hints.update(&named, &live).unwrap();
+        let error = wait_for("the refusal", || hints.update(&named, &live).err());
+        assert!(matches!(&error, HintError::Unknown(_)), "{error}");
         // Of her own she may speak, and the control socket is not hers.
         let (own, _far) = connection(&algorithm);
         hints.describe(&own, Some("web"), &Factors::new()).unwrap();
@@ -196,24 +199,41 @@ fn nonsense_on_the_hints_socket_is_refused_and_a_flood_starves_nobody() {
     assert_eq!(factors(&setup, port), [("mine".to_owned(), Some(1.0))]);
 }
 
-/// Sends these messages without the library, and gives the answers.
-fn say(path: &Path, messages: &[Message]) -> Vec<Answer> {
+/// A way to the agent without the library.
+fn open(path: &Path) -> OwnedFd {
     let agent = socket(AddressFamily::UNIX, SocketType::SEQPACKET, None).expect("a socket");
     connect(&agent, &SocketAddrUnix::new(path).expect("a path")).expect("the agent");
-    let exchange = |message: &Message| {
-        let bytes = serde_json::to_vec(message).expect("JSON");
-        send(&agent, &bytes, SendFlags::NOSIGNAL).expect("sent");
-        let mut answer = [0; 4096];
-        let (length, _) = recv(&agent, &mut answer[..], RecvFlags::empty()).expect("an answer");
-        serde_json::from_slice(&answer[..length]).expect("an answer")
-    };
-    messages.iter().map(exchange).collect()
+    agent
 }
 
-/// The same user in another network namespace knows the cookie, which is easily guessed, and the addresses. Both are
-/// those of a connection in a namespace that is not its own.
+/// Sends a message with these descriptors, and gives the answer.
+fn say(agent: &OwnedFd, message: &Message, descriptors: &[BorrowedFd<'_>]) -> Answer {
+    let bytes = serde_json::to_vec(message).expect("JSON");
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(8))];
+    let mut along = SendAncillaryBuffer::new(&mut space);
+    if !descriptors.is_empty() {
+        assert!(along.push(SendAncillaryMessage::ScmRights(descriptors)));
+    }
+    sendmsg(agent, &[IoSlice::new(&bytes)], &mut along, SendFlags::NOSIGNAL).expect("sent");
+    let mut answer = [0; 4096];
+    let (length, _) = recv(agent, &mut answer[..], RecvFlags::empty()).expect("an answer");
+    serde_json::from_slice(&answer[..length]).expect("an answer")
+}
+
+fn about(cookie: Option<u64>) -> Message {
+    let model = Some("T - 100 * D".to_owned());
+    Message { cookie, model, factors: std::collections::BTreeMap::new(), answer: true }
+}
+
+/// Open descriptors of a process.
+fn descriptors(pid: u32) -> usize {
+    std::fs::read_dir(format!("/proc/{pid}/fd")).expect("the agent").count()
+}
+
+/// Who knows the cookie, which is easily guessed, has to hold the socket, too. A process that does may speak
+/// for it from any network namespace.
 #[test]
-fn nobody_speaks_for_a_connection_in_another_network_namespace() {
+fn nobody_speaks_for_a_connection_without_its_descriptor() {
     need_kernel!();
     let setup = Setup::new("_s");
     std::fs::set_permissions(setup.folder(), Permissions::from_mode(0o755)).unwrap();
@@ -224,33 +244,70 @@ fn nobody_speaks_for_a_connection_in_another_network_namespace() {
     let (mut stream, mut far) = as_user(ALICE, || connection(&setup.algorithm()));
     stream.write_all(&[0; 50_000]).unwrap();
     far.read_exact(&mut [0; 50_000]).unwrap();
-    let (local, remote) = (stream.local_addr().unwrap(), stream.peer_addr().unwrap());
-    wait_for("the connection", || agent.flow(local.port()));
-    let message = Message {
-        cookie: socket_cookie(&stream).unwrap(),
-        local,
-        remote,
-        model: Some("T - 100 * D".to_owned()),
-        factors: std::collections::BTreeMap::new(),
-        answer: true,
-    };
-    let elsewhere = "192.0.2.1:5000".parse().unwrap();
-    let invented = Message { local: elsewhere, ..message.clone() };
-    let other_cookie = Message { cookie: message.cookie + 1, ..message.clone() };
-    let messages = [message, invented, other_cookie];
+    let port = stream.local_addr().unwrap().port();
+    wait_for("the connection", || agent.flow(port));
+    let cookie = Some(socket_cookie(&stream).unwrap());
     let is_unknown = |answer: &Answer| matches!(answer, Answer::Unknown(_));
 
-    let wire = Wire::new("foreign");
-    let (foreign, at) = (messages.clone(), path.clone());
-    let answers = wire.spawn("a", move || as_user(ALICE, || say(&at, &foreign))).join().unwrap();
-    assert!(answers.iter().all(is_unknown), "{answers:?}");
-    assert_eq!(factors(&setup, local.port())[0].0, "R", "the model of the rule is in force");
+    // Her own user, without it.
+    let answer = as_user(ALICE, || say(&open(&path), &about(cookie), &[]));
+    assert!(is_unknown(&answer), "{answer:?}");
+    assert_eq!(factors(&setup, port)[0].0, "R", "the model of the rule is in force");
+    let way = open(&path);
+    let answer = say(&way, &about(None), &[far.as_fd()]);
+    assert!(is_unknown(&answer), "the other end runs another algorithm: {answer:?}");
+    assert!(is_unknown(&say(&way, &about(cookie), &[])));
 
-    // In its own namespace the cookie and the addresses have to be of one connection.
-    let answers = as_user(ALICE, || say(&path, &messages));
-    assert_eq!(answers[0], Answer::Ok);
-    assert!(answers[1..].iter().all(is_unknown), "{answers:?}");
-    assert_eq!(factors(&setup, local.port()), []);
+    let wire = Wire::new("foreign");
+    let (there, socket) = (path.clone(), stream.try_clone().unwrap());
+    let speak = move || as_user(ALICE, || say(&open(&there), &about(None), &[socket.as_fd()]));
+    assert_eq!(wire.spawn("a", speak).join().unwrap(), Answer::Ok);
+    assert_eq!(factors(&setup, port), []);
+    // From then on the cookie is enough, for that sender.
+    assert_eq!(say(&way, &about(None), &[stream.as_fd()]), Answer::Ok);
+    assert_eq!(say(&way, &about(cookie), &[]), Answer::Ok);
+    assert!(is_unknown(&say(&open(&path), &about(cookie), &[])));
+}
+
+/// The agent keeps no descriptor, and refuses what is no connection.
+#[test]
+fn hostile_descriptors_are_closed_and_refused() {
+    need_kernel!();
+    let setup = Setup::new("_6");
+    setup.configure("", RULE);
+    let agent = setup.start();
+    let path: PathBuf = setup.folder().join("run/hints.sock");
+    let (stream, far) = connection(&setup.algorithm());
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let datagrams = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
+    wait_for("the connection", || agent.flow(stream.local_addr().unwrap().port()));
+    let way = open(&path);
+    assert_eq!(say(&way, &about(None), &[stream.as_fd()]), Answer::Ok);
+    let before = descriptors(agent.pid());
+    let refused = |answer: &Answer, why: &str| {
+        assert!(matches!(answer, Answer::Refused(said) if said.contains(why)), "{answer:?}");
+    };
+    let cookie = Some(socket_cookie(&stream).unwrap());
+    for _ in 0..20 {
+        refused(&say(&way, &about(None), &[listener.as_fd()]), "no TCP connection");
+        refused(&say(&way, &about(None), &[datagrams.as_fd()]), "another protocol");
+        refused(&say(&way, &about(cookie), &[stream.as_fd()]), "one descriptor");
+        refused(&say(&way, &about(None), &[]), "one descriptor");
+        // More than it takes: the kernel closes the rest.
+        let many = [stream.as_fd(); 8];
+        say(&way, &about(None), &many);
+    }
+    // What is no socket may be of a file system that never answers: its sender is not heard again
+    // before it is closed.
+    let file = std::fs::File::open("/proc/self/status").unwrap();
+    refused(&say(&way, &about(None), &[file.as_fd()]), "none of a socket");
+    wait_for("another way", || {
+        let hints = Hints::connect_to(&path).expect("the agent");
+        hints.describe(&stream, None, &Factors::new()).ok()
+    });
+    drop(way);
+    wait_for("their end", || (descriptors(agent.pid()) <= before).then_some(()));
+    drop(far);
 }
 
 /// Who names what does not exist gets an answer 200 times a second at most (2,000 hints that are taken in), and the
@@ -262,19 +319,15 @@ fn a_flood_of_cookies_that_nobody_has_is_slowed_down() {
     setup.configure("", RULE);
     let _agent = setup.start();
     let path = setup.folder().join("run/hints.sock");
-    let elsewhere = "192.0.2.1:5000".parse().unwrap();
-    let message = Message {
-        cookie: 1,
-        local: elsewhere,
-        remote: elsewhere,
-        model: None,
-        factors: std::collections::BTreeMap::new(),
-        answer: true,
-    };
+    let message = about(Some(1));
     let start = std::time::Instant::now();
     let mut answers = 0;
     while start.elapsed() < Duration::from_secs(1) {
-        answers += say(&path, &vec![message.clone(); 10]).len();
+        let way = open(&path);
+        for _ in 0..10 {
+            say(&way, &message, &[]);
+            answers += 1;
+        }
     }
     let most = 50.0 + 200.0 * start.elapsed().as_secs_f64() + 10.0;
     assert!((50.0..most).contains(&(answers as f64)), "{answers} answers");
