@@ -137,7 +137,7 @@ fn a_connection_has_a_slot_when_it_has_sent_enough() {
         talk.say(1000);
         drop(talk);
         wait_for("its end", || (loaded.datapath().stats().brief > brief).then_some(()));
-        assert_eq!(kinds(&events.take().unwrap()), [], "{name}: nobody hears of it");
+        assert_eq!(kinds(&events.take().unwrap()), [], "{name}: nobody is to get an event of it");
     }
     let stats = loaded.datapath().stats();
     assert_eq!((stats.live, stats.slotless), (0, 0), "{stats:?}");

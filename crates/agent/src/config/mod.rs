@@ -262,7 +262,7 @@ impl Config {
 
 impl Config {
     /// What connections of this algorithm send before they have a slot. None wait where the engine of
-    /// a fleet hears of every connection, or a rule chooses their algorithm from the beginning.
+    /// a fleet gets a report of every connection, or a rule chooses their algorithm from the beginning.
     pub(crate) fn slot_after(&self, algorithm: &str) -> Bytes {
         let at_once = |rule: &Rule| match &rule.steering {
             Some(Steering::Fleet(_)) => rule.algorithm.name() == algorithm,
