@@ -62,8 +62,8 @@ TT_INLINE struct tt_flow *tt_flow_on_ack(struct sock *sk, u32 cca)
 
 /*
  * Moves a connection out of its slot, where user space ordered it, to the memory that one with the
- * algorithm `like` has. The verifier knows that as a number, as it has to: of two maps, it must know
- * which.
+ * algorithm `like` has. The verifier knows that as a number, as it has to: of two maps, it must
+ * know which.
  */
 static __attribute__((noinline)) int tt_move_out_like(struct tcp_sock *tp, u32 like)
 {
