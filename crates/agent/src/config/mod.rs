@@ -145,7 +145,7 @@ pub struct DatapathOptions {
     pub suffix: String,
     /// Connections that can be steered at once.
     pub slots: u32,
-    /// What a connection sends before it is one of these; but see [`Config::slot_after`].
+    /// What a connection sends before it is one of these; none where a rule has all connections from their beginning.
     pub slot_after: Bytes,
     /// Whether users without privilege may pick the algorithms for their sockets.
     pub unrestricted: bool,
