@@ -2,21 +2,10 @@
 # ./dev deb: a Debian package in out/; with --check also installs, starts and removes it, first in a
 # folder, then in a system with systemd.
 . tools/dev/lib.sh
+. tools/dev/lib/package.sh
 
 case ${1:-} in "" | --check) ;; *) die "deb: '$1' is no option; usage: ./dev deb [--check]" ;; esac
-have dpkg-deb ||
-	die "deb: this machine has no dpkg-deb: packages are built on Debian and its relatives"
-need_command dpkg-shlibdeps dpkg-dev
-need_command objcopy binutils
-need_rust
-need_bpf
-add_webrtc
-say "building trimtab and its C library of hints (the first time also their dependencies)"
-# In one build: the library alone would select fewer features of its dependencies, and the next
-# build of trimtab would compile these again.
-cargo build --release --locked -p trimtab -p trimtab-app-sdk --features "$features"
-package=$(packaging/deb/build "$(cd "${CARGO_TARGET_DIR:-target}/release" && pwd)" "$PWD/out")
-say "the package is $package"
+build_package deb
 [ "${1:-}" = --check ] || exit 0
 as_root packaging/deb/check "$package"
 if ! grep -q ' cgroup2 rw' /proc/mounts || [ ! -e /sys/kernel/btf/vmlinux ]; then

@@ -15,7 +15,8 @@ lint_shell() {
 	shellcheck dev tools/dev/*.sh tools/dev/lib/*.sh .ci/run crates/kernel/tests/kernels/run \
 		crates/kernel/tests/kernels/init packaging/deb/build packaging/deb/as-unit \
 		packaging/deb/boot packaging/deb/under-systemd \
-		packaging/deb/check packaging/deb/postinst packaging/deb/prerm packaging/deb/postrm
+		packaging/deb/check packaging/deb/postinst packaging/deb/prerm packaging/deb/postrm \
+		packaging/rpm/build packaging/rpm/check packaging/oci/build packaging/oci/check
 	for script in dev tools/dev/*.sh tools/dev/lib/*.sh; do
 		dash -n "$script"
 	done
