@@ -83,6 +83,16 @@ static __always_inline bool tt_rests(struct tcp_sock *tp)
 }
 
 /*
+ * Whether these programs keep anything of a connection: former ones have maps of their own. To set
+ * what runs already would mark the socket as one whose program chose it (`icsk_ca_setsockopt`).
+ */
+static __always_inline bool tt_is_kept(struct tcp_sock *tp)
+{
+	return bpf_sk_storage_get(&tt_tags, (void *)tp, 0, 0) || tt_slotless_get(tp, TT_CCA_COPA, 0) ||
+	       tt_slotless_get(tp, TT_CCA_VIVACE, 0);
+}
+
+/*
  * Gives listening sockets what is registered under the name that they picked: they keep the
  * programs that were registered then, and so do the connections that they accept. Those that picked
  * none take the default of their network namespace with each connection. Open connections are given
@@ -106,7 +116,7 @@ int tt_renew(struct bpf_iter__tcp *ctx)
 	if (state != TCP_LISTEN)
 		tt_move_out(tp);
 	if (state == TCP_LISTEN ? !BPF_CORE_READ_BITFIELD(&tp->inet_conn, icsk_ca_setsockopt)
-				: (state != TCP_ESTABLISHED && state != TCP_CLOSE_WAIT) || !tt_rests(tp))
+				: (state != TCP_ESTABLISHED && state != TCP_CLOSE_WAIT) || !tt_rests(tp) || tt_is_kept(tp))
 		return 0;
 	if (bpf_getsockopt(tp, SOL_TCP, TCP_CONGESTION, name, sizeof(name)))
 		return 0;
