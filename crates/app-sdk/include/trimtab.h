@@ -46,8 +46,8 @@ struct trimtab_hints *trimtab_hints_open(const char *path);
 int trimtab_hints_describe(struct trimtab_hints *hints, int fd, const char *model, const struct trimtab_live *live);
 
 /*
- * Says what has changed on a connection that was described by this handle. Does not wait. 0, or -1 when the agent is busy or gone, or
- * refused an earlier hint.
+ * Says what has changed on a connection that was described by this handle. Does not wait. 0, or -1
+ * when the agent is busy or gone, or refused an earlier hint.
  */
 int trimtab_hints_update(struct trimtab_hints *hints, int fd, const struct trimtab_live *live);
 

@@ -8,9 +8,9 @@
  *   identity   the program, once, when the connection opens (the cookie later, once somebody has
  *              asked the kernel for it)
  *   orders     user space, at any time; the program reads `version`, `epoch`, `next` and `watch` when
- *              it writes the measures (and takes `watch` back), and the knobs when `version` moved. Each algorithm has a place
- *              of its own for its knobs, so those of one that is to take over can be set while
- *              another runs
+ *              it writes the measures (and takes `watch` back), and the knobs when `version` moved.
+ *              Each algorithm has a place of its own for its knobs, so those of one that is to take
+ *              over can be set while another runs
  *   measures   the program, at most twice a round trip and twice a millisecond, and when nothing is left in flight,
  *              under the sequence number `seq`: odd while it writes
  *

@@ -124,8 +124,8 @@ impl ThreeArms {
         Turn { control, part: (!wash_out).then_some((which, block)) }
     }
 
-    /// What the cells of one comparison say of each of so many metrics, at a time at which it is over or not. Before the
-    /// end the intervals are wider, so that one may look after every pair.
+    /// What the cells of one comparison say of each of so many metrics, at a time at which it is
+    /// over or not. Before the end the intervals are wider, so that one may look after every pair.
     pub fn estimates(
         &self,
         cells: &[CellOf],

@@ -4,8 +4,8 @@
 //! All connections stay open; in each turn every one of them sends a few packets, which arrive
 //! before the next ones send. So the state of each has left the processor's caches by the time that
 //! it is used again. The same sockets run one algorithm after the other (`TCP_CONGESTION`), those
-//! that pace last, since a socket that was paced stays so. The sender cuts segments into packets (GSO), the receiver merges them (GRO). Its acknowledgements are
-//! handled in the thread of the sender's device, whose time is counted. In another turn connections
+//! that pace last, since a socket that was paced stays so. The sender cuts segments into packets
+//! (GSO), the receiver merges them (GRO). Its acknowledgements are handled in the thread of the sender's device, whose time is counted. In another turn connections
 //! send one by one, and the kernel's statistics tell what each response cost the programs. They say
 //! nothing of the kernel's own algorithms, which are no programs.
 //!
