@@ -74,7 +74,7 @@ struct tt_flow {
 	bool paces; /* TCP paces because an algorithm told it to, and nobody else */
 	bool is_towards; /* it began with the knobs of its destination */
 	bool waits;      /* it has no slot because it has not sent enough */
-	bool was_refused; /* none was free when it was to have one */
+	bool was_refused; /* when it was to have one, none was free or its cgroup held its share */
 	bool was_adopted;
 	u8 flow_rest;
 	u32 window_q10; /* Copa's initial window for the slot */
@@ -163,6 +163,8 @@ struct tt_tag {
 	u32 how;
 	u32 window; /* packets to go on with */
 	u32 from; /* TT_CCA_*: what ran */
+	u32 entry; /* of the ledger, until the slot has it */
+	u32 tag_rest;
 };
 
 struct {
@@ -196,6 +198,15 @@ struct {
 	__type(key, u32);
 	__type(value, u64);
 } tt_taken SEC(".maps");
+
+/* Slots that the connections of each cgroup hold: core/ledger.h. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, 1 << TT_LEDGER_BITS);
+	__type(key, u32);
+	__type(value, u64);
+} tt_ledger SEC(".maps");
 
 struct {
 	__uint(type, BPF_MAP_TYPE_RINGBUF);

@@ -526,3 +526,24 @@ u32 tt_host_choose(const struct tt_choices *choices, const u64 *who, const u8 *r
 		;
 	return c.found;
 }
+
+/* --- How many slots each cgroup holds. */
+
+/* The entries, which threads of a test share. */
+static _Thread_local u64 *tt_host_ledger;
+
+static u64 *tt_ledger_at(u32 place) { return place < 1U << TT_LEDGER_BITS ? &tt_host_ledger[place] : 0; }
+
+#include "core/ledger.h"
+
+u32 tt_host_ledger_take(u64 *entries, u64 cgroup, u32 most)
+{
+	tt_host_ledger = entries;
+	return tt_ledger_take(cgroup, most);
+}
+
+void tt_host_ledger_give(u64 *entries, u32 place)
+{
+	tt_host_ledger = entries;
+	tt_ledger_give(place);
+}

@@ -21,7 +21,7 @@
 
 /* Changes with every change of this file: user space adopts pinned maps only of its own layout,
  * and replaces those of another. */
-#define TT_LAYOUT_VERSION 18
+#define TT_LAYOUT_VERSION 19
 
 /* Fixed-point scales: a value is its integer divided by the scale. */
 #define TT_SCALE_Q4 16        /* velocities */
@@ -79,6 +79,17 @@
 #define TT_NEXT_HOW_BITS 8
 /* The slot of a connection that has none. */
 #define TT_NO_SLOT 0xffffffff
+
+/*
+ * The ledger of slots by cgroup, core/ledger.h: an entry is the number of a cgroup above its count.
+ * The kernel counts cgroups in the lower 32 bits first, so 43 bits tell them apart.
+ */
+#define TT_LEDGER_BITS 12       /* of the number of entries */
+#define TT_LEDGER_COUNT_BITS 21 /* there are at most 2^20 slots */
+#define TT_LEDGER_LOOKS 64      /* entries that are looked at */
+/* What stands for an entry where there is none: the connection is not counted, or its cgroup holds its share. */
+#define TT_NO_ENTRY 0xffffffff
+#define TT_OVER_QUOTA 0xfffffffe
 
 /*
  * Knobs, in the order of trimtab_cc's table: algorithm, place, name, scale, how it is encoded.
@@ -223,7 +234,8 @@
 	A(u32, remote_addr, 4)                                                                                         \
 	F(u32, ifindex)        /* of the device that it is bound to; 0 none */                                         \
 	F(u32, index)          /* of this slot */                                                                      \
-	A(u64, identity_rest, 4)                                                                                       \
+	F(u32, entry)          /* the ledger's, on which its slot counts; TT_NO_ENTRY: on none */                       \
+	A(u32, identity_rest, 7)                                                                                       \
 	/* --- Orders from user space: a line of their own, or both sides would pass it back and forth. */             \
 	F(u64, knobs_for)      /* the `id` that the knobs are for: a slot may have changed hands meanwhile */          \
 	F(u32, version)        /* moved by user space after the knobs were written */                                  \
@@ -285,12 +297,15 @@
 	F(u64, live)           /* connections with a slot */                                                           \
 	F(u64, slotless)       /* connections that found none free when they were to have one */                       \
 	F(u64, lost_events)    /* for which the ring had no room */                                                    \
+	F(u64, over_quota)     /* connections that got none since their cgroup held its share */                       \
 	TT_ALGORITHMS(TT_DEFAULTS_OF, A) /* knobs of a new connection; an initial window of 0 is the system's */       \
 	A(u32, slot_after_bytes, TT_CCAS_ROOM) /* what a connection sends before it has a slot, by algorithm; by user space */ \
 	F(u32, walk)           /* walks over sockets that were begun: by user space, which looks for slots without one */ \
 	F(u32, towards_by)     /* TT_BY_*: what knobs by destination are distinguished by; by user space */               \
+	F(u32, cgroup_slots)   /* slots that connections of one cgroup may hold, 1 at least; by user space */          \
+	F(u32, control_rest)                                                                                           \
 	F(u64, programs)       /* which programs, with which options: a hash; by user space; 0 until all is in place */
-#define TT_CONTROL_SIZE 480
+#define TT_CONTROL_SIZE 496
 
 /*
  * Knobs of connections to come by where they go, which user space writes: a trie, of whose entries

@@ -9,7 +9,7 @@
 #include "measure.bpf.h"
 #include "slot.bpf.h"
 
-/* One that found no slot free looks again after this. */
+/* One that got no slot looks again after this. */
 #define TT_LOOK_AGAIN_US 100000
 
 /* Moves a connection without a slot into one, if there is one. What it has measured since its beginning goes along. */
@@ -25,11 +25,9 @@ static __attribute__((noinline)) int tt_move_in(struct sock *sk, u32 cca)
 		return 0;
 	if (tp->tcp_mstamp < flow->batch.due_us || !tt_deserves_slot(tp, control, cca))
 		return 0;
-	index = tt_slot_for(sk, control);
+	index = tt_slot_for(sk, control, !flow->was_refused);
 	moved = bpf_map_lookup_elem(&tt_flows, &index);
 	if (!moved) {
-		if (!flow->was_refused)
-			__sync_fetch_and_add(&control->slotless, 1);
 		flow->was_refused = true;
 		flow->batch.due_us = tp->tcp_mstamp + TT_LOOK_AGAIN_US;
 		return 0;
@@ -102,7 +100,7 @@ static __attribute__((noinline)) int tt_move_out_like(struct tcp_sock *tp, u32 l
 	flow->id = 0;
 	tag->id = 0;
 	__sync_fetch_and_add(&control->live, -1);
-	tt_slot_give(index);
+	tt_slot_give(slot, index);
 	return 0;
 }
 

@@ -5,9 +5,19 @@
 
 #include "flow.bpf.h"
 
+static __always_inline u64 *tt_ledger_at(u32 place) { return bpf_map_lookup_elem(&tt_ledger, &place); }
+
+#include "core/ledger.h"
+
 /* The kernel's: no threshold is known, and a new connection's window (RFC 6928). */
 #define TCP_INFINITE_SSTHRESH 0x7fffffff
 #define TCP_INIT_CWND 10
+
+/* Number of the cgroup that made the socket; 0: unknown. */
+TT_INLINE u64 tt_cgroup_of(const struct sock *sk)
+{
+	return sk->sk_cgrp_data.cgroup ? sk->sk_cgrp_data.cgroup->kn->id : 0;
+}
 
 TT_INLINE void tt_identify(struct tt_slot *slot, const struct tcp_sock *tp)
 {
@@ -16,7 +26,7 @@ TT_INLINE void tt_identify(struct tt_slot *slot, const struct tcp_sock *tp)
 
 	slot->cookie = common->skc_cookie.counter;
 	slot->netns_cookie = common->skc_net.net->net_cookie;
-	slot->cgroup_id = sk->sk_cgrp_data.cgroup ? sk->sk_cgrp_data.cgroup->kn->id : 0;
+	slot->cgroup_id = tt_cgroup_of(sk);
 	slot->opened_us = tp->tcp_mstamp;
 	slot->family = common->skc_family;
 	slot->local_port = common->skc_num;
@@ -47,7 +57,7 @@ TT_INLINE const struct tt_knobs *tt_towards(const struct tcp_sock *tp, const str
 	if (by & TT_BY_NETNS)
 		key.netns_cookie = common->skc_net.net->net_cookie;
 	if (by & TT_BY_CGROUP)
-		key.cgroup_id = sk->sk_cgrp_data.cgroup ? sk->sk_cgrp_data.cgroup->kn->id : 0;
+		key.cgroup_id = tt_cgroup_of(sk);
 	if (common->skc_family == AF_INET6) {
 #pragma unroll
 		for (int i = 0; i < 4; i++)
@@ -127,11 +137,13 @@ TT_CHECKED_ONCE u32 tt_slot_take(void)
 	return TT_NO_SLOT;
 }
 
-TT_INLINE void tt_slot_give(u32 index)
+/* The slot is free again, and another connection of its cgroup may have one. */
+TT_INLINE void tt_slot_give(const struct tt_slot *slot, u32 index)
 {
 	u32 word = index / 64;
 	u64 *taken = bpf_map_lookup_elem(&tt_taken, &word);
 
+	tt_ledger_give(slot->entry);
 	if (taken)
 		__sync_fetch_and_and(taken, ~(1ULL << (index % 64)));
 }
@@ -188,16 +200,30 @@ TT_INLINE bool tt_deserves_slot(const struct tcp_sock *tp, const struct tt_contr
 	return tp->bytes_sent >= control->slot_after_bytes[(cca - 1) % TT_CCAS_ROOM];
 }
 
-/* Takes a slot for a connection, and keeps with its socket which; TT_NO_SLOT where there is none, or no memory. */
-TT_INLINE u32 tt_slot_for(struct sock *sk, struct tt_control *control)
+/*
+ * Takes a slot for a connection, and keeps with its socket which. TT_NO_SLOT where there is none, or
+ * no memory, or where its cgroup holds its share; the first time (`is_new`) that is counted.
+ */
+TT_INLINE u32 tt_slot_for(struct sock *sk, struct tt_control *control, bool is_new)
 {
 	struct tt_tag *tag = bpf_sk_storage_get(&tt_tags, sk, 0, BPF_SK_STORAGE_GET_F_CREATE);
+	u64 *refused = &control->slotless;
 
-	if (!tag)
-		return TT_NO_SLOT; /* no slot that nothing says whose it is */
-	tag->id = 0;
-	tag->slot = tt_slot_take();
-	return tag->slot;
+	if (tag) { /* or no slot: nothing would say whose it is */
+		tag->id = 0;
+		tag->slot = TT_NO_SLOT;
+		tag->entry = tt_ledger_take(tt_cgroup_of(sk), control->cgroup_slots);
+		if (tag->entry == TT_OVER_QUOTA)
+			refused = &control->over_quota;
+		else
+			tag->slot = tt_slot_take();
+		if (tag->slot != TT_NO_SLOT)
+			return tag->slot;
+		tt_ledger_give(tag->entry);
+	}
+	if (is_new)
+		__sync_fetch_and_add(refused, 1);
+	return TT_NO_SLOT;
 }
 
 /* The connection begins to have what is kept under this number; `id` is 0 before it has one. */
@@ -213,7 +239,7 @@ TT_INLINE void tt_place_set(struct sock *sk, u32 slot, u64 id)
 TT_INLINE struct tt_flow *tt_flow_new(struct sock *sk, struct tt_control *control, u32 cca)
 {
 	bool waits = !tt_deserves_slot((struct tcp_sock *)sk, control, cca);
-	u32 index = waits ? TT_NO_SLOT : tt_slot_for(sk, control);
+	u32 index = waits ? TT_NO_SLOT : tt_slot_for(sk, control, true);
 	struct tt_flow *flow;
 
 	tt_place_set(sk, index, 0);
@@ -230,8 +256,6 @@ TT_INLINE struct tt_flow *tt_flow_new(struct sock *sk, struct tt_control *contro
 	flow->slot = index;
 	flow->waits = waits;
 	flow->was_refused = !waits && index == TT_NO_SLOT;
-	if (flow->was_refused)
-		__sync_fetch_and_add(&control->slotless, 1);
 	return flow;
 }
 
@@ -360,6 +384,7 @@ TT_INLINE void tt_slot_open(struct tt_flow *flow, struct tcp_sock *tp, struct tt
 	slot->cca = cca;
 	slot->flags = flags | (flow->is_towards ? TT_FLAG_TOWARDS : 0);
 	slot->index = flow->slot;
+	slot->entry = tag->entry;
 	slot->interval_epoch = slot->epoch;
 	slot->knobs_version = slot->version;
 	flow->knobs_version = slot->version;
@@ -421,7 +446,7 @@ TT_INLINE void tt_slot_free(const struct tt_flow *flow, const struct tcp_sock *t
 	event.rtt_count = slot->rtt_count;
 	event.last_us = slot->now_us;
 	__sync_fetch_and_add(&control->live, -1);
-	tt_slot_give(index);
+	tt_slot_give(slot, index);
 	tt_event_send(control, &event);
 }
 

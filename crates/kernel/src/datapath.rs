@@ -18,6 +18,7 @@ use crate::flow::Flow;
 use crate::install::{fingerprint, install, write_defaults};
 use crate::knobs;
 use crate::layout::{Control, LAYOUT_VERSION, MODELS_MAX, Slot};
+use crate::ledger::{Held, Ledger};
 use crate::mapping::Mapping;
 use crate::models::Models;
 use crate::pins::{Former, Pins, TOWARDS, Version};
@@ -112,6 +113,10 @@ pub struct Stats {
     /// Connections that found none free when they were to have one, and run without a slot until
     /// there is.
     pub slotless: u64,
+    /// Connections that got none when they were to have one, since the connections of their cgroup
+    /// held as many as they may ([`Datapath::set_cgroup_slots`]). They run without a slot until one
+    /// of these gives its own back.
+    pub over_quota: u64,
     /// Connections that ended before they had sent enough for one ([`Datapath::set_slot_after`]).
     pub brief: u64,
     /// Events that found no room in the queue.
@@ -145,6 +150,7 @@ pub struct Datapath {
     events: MapHandle,
     walk: Walk,
     taken: Taken,
+    ledger: Ledger,
 }
 
 impl Datapath {
@@ -216,6 +222,7 @@ impl Datapath {
         let events = pins.open_map("tt_events")?;
         let name = Algorithm::Copa.kernel_name(&suffix);
         let taken = Taken(map_memory(&pins.open_map("tt_taken")?)?);
+        let ledger = Ledger(map_memory(&pins.open_map("tt_ledger")?)?);
         let walk = Walk::open(&pins.walk())?;
         Ok(Self {
             pins,
@@ -230,6 +237,7 @@ impl Datapath {
             events,
             walk,
             taken,
+            ledger,
         })
     }
 
@@ -307,7 +315,7 @@ impl Datapath {
         let id = |slot: u32| FlowId(self.slots[slot as usize].id.load(Relaxed));
         let all = self.taken.slots(self.slots.len() as u32).map(|slot| (slot, id(slot)));
         let open: Vec<(u32, FlowId)> = all.filter(|(_, id)| id.0 != 0).collect();
-        self.walk.reap(&open, &self.slots, &self.taken, &self.control[0])
+        self.walk.reap(&open, &self.slots, &self.taken, &self.ledger, &self.control[0])
     }
 
     /// Has connections to come of an algorithm take a slot when they have sent so much, and not from
@@ -318,6 +326,24 @@ impl Datapath {
         let place = algorithm.layout().number as usize - 1;
         let bytes = u32::try_from(sent.get()).unwrap_or(u32::MAX);
         self.control[0].slot_after_bytes[place].store(bytes, Relaxed);
+    }
+
+    /// Sets how many slots the connections of one cgroup may hold: 1 at least, and all by default. A
+    /// cgroup below another one counts apart from it. What holds more already keeps it.
+    pub fn set_cgroup_slots(&self, most: u32) {
+        // Where it may hold all, who gets none found none free.
+        let most = if most < self.slots.len() as u32 { most.max(1) } else { u32::MAX };
+        self.control[0].cgroup_slots.store(most, Relaxed);
+    }
+
+    /// How many slots the connections of one cgroup may hold.
+    pub fn cgroup_slots(&self) -> u32 {
+        self.control[0].cgroup_slots.load(Relaxed).min(self.slots.len() as u32)
+    }
+
+    /// The cgroups whose connections hold slots, by their numbers.
+    pub fn held(&self) -> Vec<Held> {
+        self.ledger.held()
     }
 
     /// Takes their slots from connections that are idle, for others; gives those that have none any
@@ -480,6 +506,7 @@ impl Datapath {
             live: control.live.load(Relaxed),
             opened: control.last_id.load(Relaxed),
             slotless: control.slotless.load(Relaxed),
+            over_quota: control.over_quota.load(Relaxed),
             brief: control.brief.load(Relaxed),
             lost_events: control.lost_events.load(Relaxed),
         }

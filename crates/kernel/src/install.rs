@@ -124,6 +124,7 @@ pub(crate) fn install(options: &Options, pins: &Pins) -> Result<(), Error> {
     write_defaults(control);
     Taken(map_memory(&next.open_map("tt_taken")?)?).begin(options.slots);
     control.slot_count.store(options.slots, Relaxed);
+    control.cgroup_slots.store(u32::MAX, Relaxed);
     control.layout_version.store(LAYOUT_VERSION, Relaxed);
 
     match loaded.registration {

@@ -24,8 +24,8 @@ const BPF_FS: &str = "/sys/fs/bpf";
 /// Its magic number (`BPF_FS_MAGIC`).
 const BPF_FS_MAGIC: i64 = 0xcafe_4a11;
 /// The maps that are kept, by their name in the object.
-pub(crate) const MAPS: [&str; 7] =
-    [SLOTS, CONTROL, "tt_taken", "tt_events", "tt_models", "tt_nodes", TOWARDS];
+pub(crate) const MAPS: [&str; 8] =
+    [SLOTS, CONTROL, "tt_taken", "tt_ledger", "tt_events", "tt_models", "tt_nodes", TOWARDS];
 /// Knobs of connections to come by where they go.
 pub(crate) const TOWARDS: &str = "tt_towards_knobs";
 /// Maps that are looked at here.

@@ -14,6 +14,7 @@ use trimtab_datapath::FlowId;
 
 use crate::error::Error;
 use crate::layout::{Control, Slot};
+use crate::ledger::Ledger;
 use crate::mapping::Mapping;
 use crate::taken::Taken;
 
@@ -40,6 +41,7 @@ impl Walk {
         open: &[(u32, FlowId)],
         slots: &Mapping<Slot>,
         taken: &Taken,
+        ledger: &Ledger,
         control: &Control,
     ) -> Result<Vec<FlowId>, Error> {
         let this = control.walk.fetch_add(1, AcqRel).wrapping_add(1);
@@ -53,6 +55,7 @@ impl Walk {
                 continue;
             }
             control.live.fetch_sub(1, Relaxed);
+            ledger.give(slot.entry.load(Relaxed));
             taken.give(index);
             reaped.push(FlowId(id));
         }

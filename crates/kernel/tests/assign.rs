@@ -5,12 +5,11 @@ mod common;
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::os::fd::AsFd;
-use std::path::PathBuf;
 
 use rustix::net::sockopt::{set_tcp_congestion, tcp_congestion};
 use trimtab_kernel::{Assigner, Choice, Choices, Doctor, Gave, Health, Order, Outcome, Socket};
 
-use common::{A, Loaded, Wire, need_kernel, wait_for};
+use common::{A, Loaded, Wire, cgroups, need_kernel, wait_for};
 
 fn order(socket: &Socket, to: &str) -> Order {
     Order { cookie: socket.cookie, from: socket.algorithm.clone(), to: to.to_owned() }
@@ -103,14 +102,6 @@ fn sockets_that_listen_and_open_connections_get_an_algorithm_and_what_is_accepte
     .join()
     .unwrap();
     wait_for("the end of the connections", || (loaded.datapath().stats().live == 0).then_some(()));
-}
-
-/// Where the cgroup file system of the second version is mounted.
-fn cgroups() -> PathBuf {
-    let mounts = std::fs::read_to_string("/proc/self/mounts").expect("mounts");
-    let mut lines = mounts.lines().map(|line| line.split(' ').collect::<Vec<_>>());
-    let line = lines.find(|fields| fields[2] == "cgroup2").expect("a kernel with cgroups");
-    PathBuf::from(line[1])
 }
 
 /// The hook of the root cgroup, in a namespace that the process which hooks in is not in.

@@ -406,7 +406,7 @@ fn what_is_kept_is_roots_alone() {
         assert_eq!((about.permissions().mode() & 0o077, about.uid()), (0, 0));
         files += 1;
     }
-    assert_eq!(files, 7 + 2 + Algorithm::ALL.len(), "maps, the walks, registrations");
+    assert_eq!(files, 8 + 2 + Algorithm::ALL.len(), "maps, the walks, registrations");
 }
 
 #[test]

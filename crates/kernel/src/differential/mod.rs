@@ -17,6 +17,7 @@ mod cubic;
 mod cubic_core;
 mod cubic_socket;
 mod driver;
+mod ledger;
 mod muses;
 mod muses_core;
 mod path;

@@ -99,6 +99,14 @@ impl Drop for Loaded {
     }
 }
 
+/// Where the cgroup file system of the second version is mounted.
+pub(crate) fn cgroups() -> PathBuf {
+    let mounts = std::fs::read_to_string("/proc/self/mounts").expect("mounts");
+    let mut lines = mounts.lines().map(|line| line.split(' ').collect::<Vec<_>>());
+    let line = lines.find(|fields| fields[2] == "cgroup2").expect("a kernel with cgroups");
+    PathBuf::from(line[1])
+}
+
 fn run(program: &str, arguments: &str) {
     let output =
         Command::new(program).args(arguments.split_whitespace()).output().expect("iproute2");
