@@ -15,7 +15,7 @@ use crate::transfer::{download, link};
 /// A download from this port by Copa, under an agent that sets this δ, until the topology is gone.
 fn copa(topology: &Topology, setup: &Setup, port: u16, delta: f64) -> Agent {
     setup.configure("", &format!("[[rule]]\nport = {port}\nknobs = {{ delta = {delta} }}\n"));
-    let agent = setup.start_at(topology);
+    let agent = setup.start_at(topology.server());
     download(topology, &setup.algorithm(), port);
     agent
 }

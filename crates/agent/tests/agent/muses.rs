@@ -26,7 +26,7 @@ fn the_tree_is_chosen_by_the_states_and_kept_for_the_next_connection() {
                 model = \"small.trees\"\nsafe = \"none\"\n";
     setup.configure("", rule);
     let topology = link(100, LossConfig::None);
-    let agent = setup.start_at(&topology);
+    let agent = setup.start_at(topology.server());
     assert_eq!(agent.status().expect("it answers").troubles, Vec::<String>::new());
     let name = setup.options().name_of(Algorithm::Muses);
     download(&topology, &name, PORT);

@@ -7,7 +7,7 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 
 use rustix::process::{Pid, Signal, kill_process};
 use trimtab_agent::{FlowView, Status, ask_flows, ask_status};
-use trimtab_emu::Topology;
+use trimtab_emu::Namespace;
 
 /// The file of the test that is an agent, when its environment names it.
 pub(crate) const CONFIG_VARIABLE: &str = "TRIMTAB_TEST_AGENT_CONFIG";
@@ -96,10 +96,10 @@ impl Setup {
         (command, log)
     }
 
-    /// Starts an agent in the namespace of a topology's server, and waits until it answers.
-    pub(crate) fn start_at(&self, topology: &Topology) -> Agent {
+    /// Starts an agent in a network namespace, and waits until it answers.
+    pub(crate) fn start_at(&self, place: &Namespace) -> Agent {
         let (mut command, log) = self.command();
-        let child = topology.server().run(move || command.spawn()).expect("start the agent");
+        let child = place.run(move || command.spawn()).expect("start the agent");
         self.started(Agent { child, log, socket: self.socket() })
     }
 

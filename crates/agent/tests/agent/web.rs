@@ -63,7 +63,7 @@ pub(crate) fn with_an_agent(setup: &Setup, port: u16) -> (Topology, Agent) {
     // The link needs the algorithm, and the agent the link.
     let loaded = Datapath::load(&setup.options()).expect("load");
     let topology = behind_a_link(&setup.algorithm());
-    let agent = setup.start_at(&topology);
+    let agent = setup.start_at(topology.server());
     drop(loaded);
     (topology, agent)
 }
