@@ -18,6 +18,8 @@ mod daemon;
 mod datapath;
 mod doors;
 mod error;
+#[cfg(fuzzing)]
+pub mod fuzzing;
 mod kernel;
 mod operate;
 

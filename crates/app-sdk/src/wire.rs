@@ -29,6 +29,16 @@ pub struct Message {
 }
 
 impl Message {
+    /// Reads a message.
+    ///
+    /// # Errors
+    /// The bytes are none: one line that tells why.
+    pub fn parse(bytes: &[u8]) -> Result<Self, String> {
+        // The reader quotes names as they are.
+        let line = |e: serde_json::Error| e.to_string().replace('\n', "\\n");
+        serde_json::from_slice(bytes).map_err(|e| format!("cannot read the hint: {}", line(e)))
+    }
+
     /// The model and the factors that it tells.
     ///
     /// # Errors

@@ -26,7 +26,11 @@ pub struct Checked {
 /// # Errors
 /// No agent would start with it, or none would take it over: why, with its place in the file where it has one.
 pub fn check(path: &Path) -> Result<Checked, Error> {
-    let config = Config::read(path)?;
+    checked(path, &Config::read(path)?)
+}
+
+/// What a configuration of this file names that is not there, or cannot be used.
+pub(crate) fn checked(path: &Path, config: &Config) -> Result<Checked, Error> {
     if let Some(fleet) = &config.fleet {
         fleet.options().map_err(|why| Error::Refused(format!("[fleet]: {why}")))?;
     }

@@ -19,6 +19,8 @@ use trimtab_datapath::Algorithm;
 use trimtab_qoe::{Factors, Model};
 use trimtab_units::Bytes;
 
+#[cfg(fuzzing)]
+pub(crate) use check::checked;
 pub use check::{Checked, check};
 pub(crate) use compare::STEP;
 pub use compare::{Bottleneck, Breaker, Compare, Rollout};

@@ -62,7 +62,7 @@ impl Comparing {
     }
 
     /// What a client's connections run now.
-    pub(super) fn of(&self, client: IpAddr, now: Time) -> Place {
+    pub(crate) fn of(&self, client: IpAddr, now: Time) -> Place {
         self.arms.of(client, now)
     }
 

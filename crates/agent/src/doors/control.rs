@@ -15,7 +15,7 @@ use crate::doors::view::{FlowView, Status, Why};
 use crate::error::Error;
 use crate::operate::{Done, Order};
 
-const TERMS: Terms = Terms {
+pub(crate) const TERMS: Terms = Terms {
     question_max: 4096,
     is_whole: |question| question.contains(&b'\n'),
     within: Duration::from_secs(5),
@@ -104,7 +104,8 @@ pub(crate) fn serve(
     })
 }
 
-fn reply(
+/// The reply to a question, which may be none.
+pub(crate) fn reply(
     question: &[u8],
     answer: impl Fn(Question) -> Result<serde_json::Value, String>,
 ) -> Vec<u8> {

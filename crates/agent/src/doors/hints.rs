@@ -220,9 +220,9 @@ impl Door {
             self.closing.close(sender.uid, descriptors);
             return false;
         }
-        let (answer, wanted) = match serde_json::from_slice::<Message>(bytes) {
+        let (answer, wanted) = match Message::parse(bytes) {
             Ok(message) => (self.take_in(i, &message, &descriptors, now), message.answer),
-            Err(e) => (Answer::Refused(format!("cannot read the hint: {e}")), true),
+            Err(why) => (Answer::Refused(why), true),
         };
         if wanted || answer != Answer::Ok {
             tell(&self.senders[i].socket, &answer);

@@ -11,7 +11,7 @@ use crate::doors::metrics::CONTENT_TYPE;
 use crate::doors::serve::{self, Terms};
 use crate::error::Error;
 
-const TERMS: Terms = Terms {
+pub(crate) const TERMS: Terms = Terms {
     // RFC 9112 §3 asks for 8000 bytes of request line at least.
     question_max: 8192,
     is_whole: |question| question.windows(4).any(|end| end == b"\r\n\r\n"),
@@ -29,7 +29,8 @@ pub(crate) fn serve(listener: &TcpListener, page: impl Fn() -> String) -> std::i
     serve::serve(listener, &TERMS, |question, _| answer(question, &page))
 }
 
-fn answer(question: &[u8], page: impl Fn() -> String) -> Vec<u8> {
+/// The answer to a request.
+pub(crate) fn answer(question: &[u8], page: impl Fn() -> String) -> Vec<u8> {
     let question = String::from_utf8_lossy(question);
     let mut words = question.lines().next().unwrap_or_default().split(' ');
     let (status, kind, body) = match (words.next(), words.next()) {

@@ -5,7 +5,7 @@ pub(crate) mod control;
 pub(crate) mod hints;
 pub(crate) mod http;
 pub(crate) mod metrics;
-mod serve;
+pub(crate) mod serve;
 pub(crate) mod table;
 mod top;
 pub(crate) mod view;

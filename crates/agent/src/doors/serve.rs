@@ -117,8 +117,7 @@ fn let_in<L: Listener>(listener: &L, clients: &mut VecDeque<Client<L::Stream>>, 
                 if clients.len() == CLIENTS_MAX {
                     clients.pop_front();
                 }
-                let until = Instant::now() + terms.within;
-                clients.push_back(Client { stream, question: Vec::new(), answer: None, until });
+                clients.push_back(Client::new(stream, terms));
             }
             Err(error) if error.kind() == ErrorKind::WouldBlock => return,
             Err(error)
@@ -139,7 +138,24 @@ struct Client<S> {
     until: Instant,
 }
 
+/// A whole conversation with a stream that never blocks.
+#[cfg(fuzzing)]
+pub(crate) fn converse<S: Read + Write>(
+    stream: S,
+    terms: &Terms,
+    answer: impl Fn(&[u8], &S) -> Vec<u8>,
+) -> S {
+    let mut client = Client::new(stream, terms);
+    client.go_on(terms, answer);
+    client.stream
+}
+
 impl<S: Read + Write> Client<S> {
+    fn new(stream: S, terms: &Terms) -> Self {
+        let until = Instant::now() + terms.within;
+        Self { stream, question: Vec::new(), answer: None, until }
+    }
+
     /// Reads or writes as much as goes at once; whether the conversation is over.
     fn go_on(&mut self, terms: &Terms, answer: impl Fn(&[u8], &S) -> Vec<u8>) -> bool {
         loop {

@@ -56,22 +56,7 @@ impl OrderFile {
             Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Holds::default()),
             read => read.map_err(|error| fail(&error))?,
         };
-        let file: File = serde_json::from_str(&text).map_err(|error| fail(&error))?;
-        if file.schema != SCHEMA {
-            return Err(fail(&format!("its schema is {:?}, not {SCHEMA}", file.schema)));
-        }
-        let wall = since_1970_s();
-        let of = |kept: Kept| {
-            let age = Duration::from_secs_f64((wall - kept.since_s).max(0.0));
-            let until = kept.until_s.map(|until| (until - wall).max(0.0));
-            let until = until.map(|left| now + Duration::from_secs_f64(left));
-            // The machine may have started after the order.
-            let since = now - age;
-            // Connections have other numbers after a restart of the machine.
-            let is_lasting = !matches!(kept.target, Target::Flow(_));
-            is_lasting.then(|| Hold::new(kept.held, kept.target, since, until, &kept.by))
-        };
-        Ok(Holds::new(file.orders.into_iter().filter_map(of).collect()))
+        parse(&text, now, since_1970_s()).map_err(|why| fail(&why))
     }
 
     /// Keeps what is in force. It replaces the file as a whole, so that none is ever half a file.
@@ -79,20 +64,11 @@ impl OrderFile {
     /// # Errors
     /// The file cannot be written.
     pub(crate) fn write(&self, holds: &Holds, now: Time) -> Result<(), Error> {
-        let wall = since_1970_s();
-        let orders = holds.iter().map(|hold| Kept {
-            held: hold.held,
-            target: hold.target.clone(),
-            since_s: wall - now.since(hold.since).as_secs_f64(),
-            until_s: hold.until.map(|until| wall + until.since(now).as_secs_f64()),
-            by: hold.by.clone(),
-        });
-        let file = File { schema: SCHEMA.to_owned(), orders: orders.collect() };
         let new = self.0.with_extension("new");
         let write = || -> std::io::Result<()> {
             let folder = self.0.parent().unwrap_or(Path::new("/"));
             std::fs::create_dir_all(folder)?;
-            std::fs::write(&new, serde_json::to_vec_pretty(&file)?)?;
+            std::fs::write(&new, text(holds, now, since_1970_s())?)?;
             std::fs::File::open(&new)?.sync_all()?;
             std::fs::rename(&new, &self.0)
         };
@@ -101,6 +77,42 @@ impl OrderFile {
             Error::system(format!("keep the orders in {}", self.0.display()), why)
         })
     }
+}
+
+/// The orders of a file with this text; `wall` is `now` in seconds since 1970.
+///
+/// # Errors
+/// It is none: one line that tells why.
+pub(crate) fn parse(text: &str, now: Time, wall: f64) -> Result<Holds, String> {
+    // The reader quotes names as they are.
+    let line = |error: serde_json::Error| error.to_string().replace('\n', "\\n");
+    let file: File = serde_json::from_str(text).map_err(line)?;
+    if file.schema != SCHEMA {
+        return Err(format!("its schema is {:?}, not {SCHEMA}", file.schema));
+    }
+    let of = |kept: Kept| {
+        let age = Duration::from_secs_f64((wall - kept.since_s).max(0.0));
+        let until = kept.until_s.map(|until| (until - wall).max(0.0));
+        let until = until.map(|left| now + Duration::from_secs_f64(left));
+        // The machine may have started after the order.
+        let since = now - age;
+        // Connections have other numbers after a restart of the machine.
+        let is_lasting = !matches!(kept.target, Target::Flow(_));
+        is_lasting.then(|| Hold::new(kept.held, kept.target, since, until, &kept.by))
+    };
+    Ok(Holds::new(file.orders.into_iter().filter_map(of).collect()))
+}
+
+/// The text of the file with these orders.
+pub(crate) fn text(holds: &Holds, now: Time, wall: f64) -> serde_json::Result<String> {
+    let orders = holds.iter().map(|hold| Kept {
+        held: hold.held,
+        target: hold.target.clone(),
+        since_s: wall - now.since(hold.since).as_secs_f64(),
+        until_s: hold.until.map(|until| wall + until.since(now).as_secs_f64()),
+        by: hold.by.clone(),
+    });
+    serde_json::to_string_pretty(&File { schema: SCHEMA.to_owned(), orders: orders.collect() })
 }
 
 fn since_1970_s() -> f64 {
