@@ -8,8 +8,14 @@
 
 #include "hooks.bpf.h"
 
-_Static_assert(2 * sizeof(u64) + sizeof(struct tt_cubic) <= sizeof(((struct inet_connection_sock *)0)->icsk_ca_priv),
-	       "CUBIC's state fits next to the place of the flow and its number");
+/* What it has in the socket, next to the place of the flow. */
+struct tt_cubic_private {
+	u64 place; /* tt_place_set */
+	struct tt_cubic_knobs knobs;
+	struct tt_cubic state;
+};
+
+_Static_assert(sizeof(struct tt_cubic_private) <= sizeof(((struct inet_connection_sock *)0)->icsk_ca_priv), "it fits");
 
 /*
  * Its state is in the socket, where the kernel's own CUBIC has it, too: TCP has touched that a
@@ -18,16 +24,17 @@ _Static_assert(2 * sizeof(u64) + sizeof(struct tt_cubic) <= sizeof(((struct inet
  */
 TT_INLINE struct tt_cubic *tt_cubic_of(struct tcp_sock *tp)
 {
-	return (struct tt_cubic *)&tp->inet_conn.icsk_ca_priv[2];
+	return &((struct tt_cubic_private *)tp->inet_conn.icsk_ca_priv)->state;
 }
 
-/* Takes the knobs of the slot. */
-TT_INLINE void tt_cubic_take_knobs(struct tt_flow *flow, const struct tt_slot *slot)
+TT_INLINE struct tt_cubic_knobs *tt_cubic_knobs_of(struct tcp_sock *tp)
 {
-#pragma unroll
-	for (int i = 0; i < TT_CUBIC_KNOBS_COUNT; i++)
-		flow->cubic_knobs.knobs[i] = slot->cubic_knobs[i];
-	tt_cubic_on_knobs(&flow->cubic_knobs);
+	return &((struct tt_cubic_private *)tp->inet_conn.icsk_ca_priv)->knobs;
+}
+
+TT_INLINE void tt_cubic_take_knobs(struct tcp_sock *tp, const u32 *knobs)
+{
+	*tt_cubic_knobs_of(tp) = tt_cubic_knobs_from(knobs);
 }
 
 /* Goes on where another algorithm of ours was. */
@@ -42,7 +49,7 @@ TT_INLINE void tt_cubic_goes_on(struct sock *sk, struct tt_flow *flow, const str
 	if (flow->paces && sk->sk_pacing_status == SK_PACING_NEEDED && sk->sk_max_pacing_rate == ~0UL)
 		sk->sk_pacing_status = SK_PACING_NONE;
 	flow->paces = false;
-	tt_cubic_take_knobs(flow, slot);
+	tt_cubic_take_knobs(tp, slot->cubic_knobs);
 	tp->snd_cwnd = window;
 	if (handed->how == TT_HOW_FULL) {
 		tt_hand_over_read(&over, flow, tp, handed);
@@ -58,21 +65,18 @@ TT_INLINE void tt_cubic_goes_on(struct sock *sk, struct tt_flow *flow, const str
 TT_INLINE u32 tt_cubic_begins(struct sock *sk, struct tt_flow *flow, const struct tt_control *control,
 			     bool adopted)
 {
-#pragma unroll
-	for (int i = 0; i < TT_KNOBS_MAX; i++)
-		flow->cubic_knobs.knobs[i] = flow->first.words[i];
-	tt_cubic_on_knobs(&flow->cubic_knobs);
+	tt_cubic_take_knobs((struct tcp_sock *)sk, flow->first.words);
 	return tt_initial_window_q10(control, flow);
 }
 
 TT_OPEN_HOOK(CUBIC, cubic)
 
 /* Takes over new knobs. */
-TT_INLINE void tt_cubic_orders(struct tt_flow *flow, const struct tt_slot *slot)
+TT_INLINE void tt_cubic_orders(struct tcp_sock *tp, struct tt_flow *flow, const struct tt_slot *slot)
 {
 	if (!tt_has_new_knobs(flow, slot))
 		return;
-	tt_cubic_take_knobs(flow, slot);
+	tt_cubic_take_knobs(tp, slot->cubic_knobs);
 }
 
 TT_INLINE u32 tt_cubic_phase(const struct tt_flow *flow, const struct tcp_sock *tp)
@@ -83,13 +87,13 @@ TT_INLINE u32 tt_cubic_phase(const struct tt_flow *flow, const struct tcp_sock *
 }
 
 /* Where the kernel took what no hook gave for the threshold, or for the window after an undo. */
-TT_INLINE void tt_cubic_stay_sane(struct tcp_sock *tp, struct tt_flow *flow)
+TT_INLINE void tt_cubic_stay_sane(struct tcp_sock *tp)
 {
 	u32 threshold;
 
 	if (!tt_cubic_is_astray(tp->snd_cwnd) && !tt_cubic_is_astray(tp->snd_ssthresh))
 		return;
-	threshold = tt_cubic_put_right(tt_cubic_of(tp), &flow->cubic_knobs, tp->prior_cwnd);
+	threshold = tt_cubic_put_right(tt_cubic_of(tp), tt_cubic_knobs_of(tp), tp->prior_cwnd);
 	tp->snd_ssthresh = threshold;
 	tp->snd_cwnd = tt_min(tp->snd_cwnd, threshold);
 }
@@ -112,7 +116,7 @@ void BPF_PROG(tt_cubic_acked, struct sock *sk, const struct ack_sample *sample)
 			tt_cubic_take(sk); /* its `init` found no memory, or was left out */
 		return;
 	}
-	tt_cubic_stay_sane(tp, flow);
+	tt_cubic_stay_sane(tp);
 	rtt_us = sample->rtt_us;
 	tt_see_socket(&seen, tp);
 	seen.rtt_us = rtt_us > 0 ? rtt_us : 0;
@@ -131,13 +135,13 @@ void BPF_PROG(tt_cubic_acked, struct sock *sk, const struct ack_sample *sample)
 		round.sent_to = tp->snd_nxt;
 		round.paced = sk->sk_pacing_status != SK_PACING_NONE;
 	}
-	if (tt_cubic_on_rtt(tt_cubic_of(tp), &flow->cubic_knobs, &round, threshold))
+	if (tt_cubic_on_rtt(tt_cubic_of(tp), tt_cubic_knobs_of(tp), &round, threshold))
 		tp->snd_ssthresh = round.window;
 
 	slot = tt_batch_is_due(&flow->batch, &seen) ? tt_slot_get(flow->slot) : 0;
 	if (!slot)
 		return;
-	tt_cubic_orders(flow, slot);
+	tt_cubic_orders(tp, flow, slot);
 	standing.window_packets = round.window;
 	standing.pacing_bytes_per_s = sk->sk_pacing_status == SK_PACING_NONE ? ~0ULL : sk->sk_pacing_rate;
 	standing.phase = tt_cubic_phase(flow, tp);
@@ -150,16 +154,16 @@ void BPF_PROG(tt_cubic_avoid, struct sock *sk, u32 ack, u32 acked)
 {
 	struct tcp_sock *tp = (struct tcp_sock *)sk;
 	u32 window = tp->snd_cwnd, threshold = tp->snd_ssthresh;
-	struct tt_flow *flow;
+	struct tt_cubic_knobs knobs;
 
 	if (!tt_is_cwnd_limited(tp, window < threshold))
 		return;
-	flow = tt_flow_get(sk, TT_CCA_CUBIC);
-	if (!flow) {
+	knobs = *tt_cubic_knobs_of(tp);
+	if (!knobs.reno_eighths) { /* it has not begun */
 		tcp_reno_cong_avoid(sk, ack, acked);
 		return;
 	}
-	window = tt_cubic_on_ack(tt_cubic_of(tp), &flow->cubic_knobs, window, threshold, acked, tp->tcp_mstamp);
+	window = tt_cubic_on_ack(tt_cubic_of(tp), &knobs, window, threshold, acked, tp->tcp_mstamp);
 	tp->snd_cwnd = tt_min(window, tp->snd_cwnd_clamp);
 }
 
@@ -173,7 +177,7 @@ u32 BPF_PROG(tt_cubic_ssthresh, struct sock *sk)
 	if (!flow)
 		return tcp_reno_ssthresh(sk);
 	tt_path_on_cut(&flow->path, tp->srtt_us >> 3);
-	return tt_cubic_on_loss(tt_cubic_of(tp), &flow->cubic_knobs, window);
+	return tt_cubic_on_loss(tt_cubic_of(tp), tt_cubic_knobs_of(tp), window);
 }
 
 /* The losses were none: what the window gained since stays. */

@@ -89,7 +89,7 @@ struct tt_flow {
 		};
 		struct tt_vivace vivace;
 		struct tt_muses muses;
-		struct tt_cubic_knobs cubic_knobs; /* its state is in the socket: cubic.bpf.h */
+		/* CUBIC's is in the socket: cubic.bpf.h. */
 	};
 } __attribute__((aligned(64)));
 

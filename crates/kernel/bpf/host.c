@@ -105,8 +105,7 @@ TT_HOST_SIZE(cubic, struct tt_host_cubic)
 
 void tt_host_cubic_knobs(struct tt_host_cubic *c, const u32 *knobs)
 {
-	tt_host_copy(c->knobs.knobs, knobs, TT_KNOBS_MAX);
-	tt_cubic_on_knobs(&c->knobs);
+	c->knobs = tt_cubic_knobs_from(knobs);
 }
 
 /* Whether slow start ends; the last field is the threshold. */

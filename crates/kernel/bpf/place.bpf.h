@@ -44,9 +44,9 @@ static __attribute__((noinline)) int tt_move_in(struct sock *sk, u32 cca)
 /* What is kept of a connection when an acknowledgement comes: from here on in a slot, where it is time. */
 TT_INLINE struct tt_flow *tt_flow_on_ack(struct sock *sk, u32 cca)
 {
-	struct tt_flow *flow = tt_flow_get(sk, cca);
+	struct tt_flow *flow = tt_flow_in_slot(sk);
 
-	if (!flow || flow->slot != TT_NO_SLOT)
+	if (flow)
 		return flow;
 	tt_move_in(sk, cca);
 	return tt_flow_get(sk, cca);

@@ -226,13 +226,29 @@ TT_INLINE u32 tt_slot_for(struct sock *sk, struct tt_control *control, bool is_n
 	return TT_NO_SLOT;
 }
 
-/* The connection begins to have what is kept under this number; `id` is 0 before it has one. */
+/*
+ * The connection begins to have what is kept under this number; `id` is 0 before it has one. One
+ * word says both: the slot and one, or 0 for none, and above that the lower half of `id`. That is a
+ * different one for each of 2^32 connections that have the slot one after the other.
+ */
 TT_INLINE void tt_place_set(struct sock *sk, u32 slot, u64 id)
 {
 	struct tcp_sock *tp = (struct tcp_sock *)sk;
 
-	tp->inet_conn.icsk_ca_priv[0] = slot == TT_NO_SLOT ? 0 : 1 + (u64)slot;
-	tp->inet_conn.icsk_ca_priv[1] = id;
+	tp->inet_conn.icsk_ca_priv[0] = slot == TT_NO_SLOT ? 0 : id << 32 | (1 + slot);
+}
+
+/* What is kept of a connection with a slot; null of one without, or whose slot was given to another since. */
+TT_INLINE struct tt_flow *tt_flow_in_slot(struct sock *sk)
+{
+	u64 place = ((struct tcp_sock *)sk)->inet_conn.icsk_ca_priv[0];
+	u32 index = (u32)place - 1;
+	struct tt_flow *flow;
+
+	if (!place)
+		return 0;
+	flow = bpf_map_lookup_elem(&tt_flows, &index);
+	return flow && (u32)flow->id == place >> 32 ? flow : 0;
 }
 
 /* What there is to keep of a new connection: with a slot, or without. Null when there is no memory. */
@@ -265,16 +281,9 @@ TT_INLINE struct tt_flow *tt_flow_new(struct sock *sk, struct tt_control *contro
  */
 TT_INLINE struct tt_flow *tt_flow_get(struct sock *sk, u32 cca)
 {
-	u64 place = ((struct tcp_sock *)sk)->inet_conn.icsk_ca_priv[0];
-	u32 index = place - 1;
-	struct tt_flow *flow;
+	struct tt_flow *flow = tt_flow_in_slot(sk);
 
-	if (place) {
-		flow = bpf_map_lookup_elem(&tt_flows, &index);
-		if (flow && flow->id == ((struct tcp_sock *)sk)->inet_conn.icsk_ca_priv[1])
-			return flow;
-	}
-	return tt_slotless_get(sk, cca, 0);
+	return flow ? flow : tt_slotless_get(sk, cca, 0);
 }
 
 /* The same, where the algorithm is any: of the state of none. */

@@ -78,8 +78,10 @@ TT_INLINE bool tt_blame_on_loss(struct tt_blame *b, u64 lost_bytes)
 
 /* Linux's constants: TT_CUBIC_BETA, TT_CUBIC_C, fast convergence. */
 static const struct tt_cubic_knobs tt_rival_knobs = {
-	.knobs = { 717, 410, 1 },
+	.beta = 717,
+	.c = 410,
 	.reno_eighths = 15,
+	.fast_convergence = 1,
 };
 
 TT_INLINE void tt_rival_set(struct tt_copa *c, u64 window_bytes)

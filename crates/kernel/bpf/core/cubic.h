@@ -57,20 +57,29 @@ struct tt_cubic {
 	struct tt_hystart hystart;
 };
 
-/* Apart from the state, so that the state fits the room that the kernel has for it (`icsk_ca_priv`). */
+/* The knobs in one word, so that they and the state fit the room that the kernel has for them (`icsk_ca_priv`). */
 struct tt_cubic_knobs {
-	u32 knobs[TT_KNOBS_MAX]; /* TT_CUBIC_KNOBS */
+	u16 beta; /* in 1/1024, as the next */
+	u16 c;
 	/* What follows from them: eighths of a packet acknowledged per packet of window, as Reno grows with this decrease. */
-	u32 reno_eighths;
-	u32 rest;
+	u16 reno_eighths; /* never 0 */
+	u8 fast_convergence;
+	u8 hystart;
 };
 
-/* The knobs have changed, or were set first: what follows from them. */
-TT_INLINE void tt_cubic_on_knobs(struct tt_cubic_knobs *k)
+/* The knobs have changed, or are set first: TT_CUBIC_KNOBS, each within its range. */
+TT_INLINE struct tt_cubic_knobs tt_cubic_knobs_from(const u32 *knobs)
 {
-	u32 beta = tt_min(k->knobs[TT_CUBIC_BETA], TT_SCALE_Q10 - 1);
+	u32 beta = tt_min(knobs[TT_CUBIC_BETA], TT_SCALE_Q10 - 1);
+	struct tt_cubic_knobs k = {
+		.beta = knobs[TT_CUBIC_BETA],
+		.c = tt_max(knobs[TT_CUBIC_C], 1),
+		.reno_eighths = 8 * (TT_SCALE_Q10 + beta) / 3 / (TT_SCALE_Q10 - beta),
+		.fast_convergence = knobs[TT_CUBIC_FAST_CONVERGENCE],
+		.hystart = knobs[TT_CUBIC_HYSTART],
+	};
 
-	k->reno_eighths = 8 * (TT_SCALE_Q10 + beta) / 3 / (TT_SCALE_Q10 - beta);
+	return k;
 }
 
 /* A new connection, or one after a timeout, of which nothing is known either. */
@@ -82,8 +91,8 @@ TT_INLINE void tt_cubic_reset(struct tt_cubic *c)
 /* A reduction from a window of so many packets: gives the new threshold, in packets. */
 TT_INLINE u32 tt_cubic_on_loss(struct tt_cubic *c, const struct tt_cubic_knobs *k, u32 window)
 {
-	u32 beta = k->knobs[TT_CUBIC_BETA];
-	bool shrinks = k->knobs[TT_CUBIC_FAST_CONVERGENCE] && window < c->last_max;
+	u32 beta = k->beta;
+	bool shrinks = k->fast_convergence && window < c->last_max;
 
 	c->has_epoch = false;
 	c->credit = 0;
@@ -132,15 +141,10 @@ TT_INLINE bool tt_cubic_on_rtt(struct tt_cubic *c, const struct tt_cubic_knobs *
 		if (!c->has_epoch || tt_less(now_tick, c->epoch_tick) >= TT_CUBIC_SETTLE_TICKS)
 			c->delay_min_us = r->rtt_us;
 	}
-	return r->window < threshold && tt_hystart_leaves(&c->hystart, r, k->knobs[TT_CUBIC_HYSTART]);
+	return r->window < threshold && tt_hystart_leaves(&c->hystart, r, k->hystart);
 }
 
 /* --- The curve. */
-
-TT_INLINE u32 tt_cubic_scale(const struct tt_cubic_knobs *k)
-{
-	return tt_max(k->knobs[TT_CUBIC_C], 1);
-}
 
 /*
  * The whole part of the cube root of a number below 2^63, bit by bit. Without a branch: the
@@ -166,8 +170,8 @@ TT_INLINE u64 tt_cubic_rise(const struct tt_cubic_knobs *k, u64 offset)
 	u64 cube = steps * steps * steps; /* below 2^54 */
 
 	if (steps < TT_CUBIC_EXACT_STEPS)
-		return cube * tt_cubic_scale(k) >> (10 + 3 * TT_CUBIC_STEP_SHIFT);
-	return (cube >> 10) * tt_cubic_scale(k) >> (3 * TT_CUBIC_STEP_SHIFT);
+		return cube * k->c >> (10 + 3 * TT_CUBIC_STEP_SHIFT);
+	return (cube >> 10) * k->c >> (3 * TT_CUBIC_STEP_SHIFT);
 }
 
 TT_INLINE void tt_cubic_begin_epoch(struct tt_cubic *c, const struct tt_cubic_knobs *k, u32 window, u32 acked,
@@ -180,7 +184,7 @@ TT_INLINE void tt_cubic_begin_epoch(struct tt_cubic *c, const struct tt_cubic_kn
 	c->reno_credit = acked;
 	c->reno_window = window;
 	/* K = 2^10 * cbrt(below / C), and C is in 1/1024. */
-	c->k = tt_cubic_root((below << (10 + 3 * TT_CUBIC_STEP_SHIFT)) / tt_cubic_scale(k));
+	c->k = tt_cubic_root((below << (10 + 3 * TT_CUBIC_STEP_SHIFT)) / k->c);
 	c->origin = tt_max(c->last_max, window);
 }
 
