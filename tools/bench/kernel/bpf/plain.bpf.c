@@ -17,8 +17,11 @@ char LICENSE[] SEC("license") = "Dual MIT/GPL";
 
 /* As Linux has them by default. */
 static const struct tt_cubic_knobs plain_knobs = {
-	.knobs = { [TT_CUBIC_BETA] = 717, [TT_CUBIC_C] = 410, [TT_CUBIC_FAST_CONVERGENCE] = 1, [TT_CUBIC_HYSTART] = 2 },
+	.beta = 717,
+	.c = 410,
 	.reno_eighths = PLAIN_RENO_EIGHTHS,
+	.fast_convergence = 1,
+	.hystart = 2,
 };
 
 _Static_assert(sizeof(struct tt_cubic) <= sizeof(((struct inet_connection_sock *)0)->icsk_ca_priv), "it fits");

@@ -90,7 +90,11 @@ pub(crate) fn measure(
         eprintln!("round {} of {rounds} with statistics of the programs", round + 1);
         for (i, kind) in kinds.iter().enumerate() {
             let took = one(hosts, kind, ports.next().unwrap_or(7109))?;
-            sums[i].push(took.values().sum::<f64>());
+            let sum: f64 = took.values().sum();
+            if sum <= 0.0 {
+                return Err(BenchError::Idle(kind.name.clone()));
+            }
+            sums[i].push(sum);
             for (name, time) in took {
                 parts[i].entry(name).or_default().push(time);
             }

@@ -73,6 +73,11 @@ enum BenchError {
     System { what: &'static str, reason: String },
     #[error("cannot write {0}: {1}")]
     Json(PathBuf, String),
+    #[error(
+        "the programs of {0} did not run in a round, or others of their names were unloaded: end \
+         other agents and tests on this machine, and run it again"
+    )]
+    Idle(String),
 }
 
 /// An error of the system.
