@@ -3,16 +3,14 @@
 
 use std::ffi::OsStr;
 use std::fs::File;
-use std::io::{self, Read as _};
 use std::net::SocketAddr;
 use std::os::fd::{AsFd as _, AsRawFd as _};
 use std::path::{Path, PathBuf};
 
 use libbpf_rs::btf::Btf;
 use libbpf_rs::libbpf_sys::bpf_map_create_opts;
-use libbpf_rs::{
-    Iter, Link, MapCore, MapFlags, MapHandle, MapType, Object, ObjectBuilder, ProgramMut,
-};
+use libbpf_rs::{Link, MapCore, MapFlags, MapHandle, MapType, Object, ObjectBuilder, ProgramMut};
+use serde::{Deserialize, Serialize};
 
 use crate::choices::Choices;
 use crate::error::{Error, said};
@@ -21,6 +19,7 @@ use crate::kernel;
 use crate::layout::{
     CHOICES_SIZE, NAME_SIZE, ORDERS_MAX, RawGave, RawSocket, SOCKET_SIZE, STATE_LISTEN,
 };
+use crate::walk::walk;
 
 /// The eBPF program, aligned as the reader of the format wants it.
 #[repr(align(8))]
@@ -89,7 +88,7 @@ pub enum Outcome {
 }
 
 /// What a socket is to run.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Order {
     /// Which socket.
     pub cookie: u64,
@@ -100,7 +99,7 @@ pub struct Order {
 }
 
 /// What the hook gave to sockets since it was loaded.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Gave {
     /// Sockets that got an algorithm as they began to listen, or were connected.
     pub given: u64,
@@ -253,25 +252,7 @@ impl Assigner {
     /// # Errors
     /// The kernel refuses.
     pub fn sockets(&self) -> Result<Vec<Socket>, Error> {
-        let fail = |e: io::Error| Error::Kernel { what: WALK, reason: e.to_string() };
-        let mut walk = Iter::new(&self.link).map_err(|e| Error::of(WALK, &e))?;
-        let mut bytes = Vec::new();
-        let mut chunk = vec![0; CHUNK];
-        loop {
-            match walk.read(&mut chunk) {
-                Ok(0) => break,
-                Ok(length) => bytes.extend_from_slice(&chunk[..length]),
-                // The kernel could not go on just then, and goes on where it was.
-                Err(e)
-                    if matches!(
-                        e.kind(),
-                        io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted
-                    ) => {}
-                Err(e) => return Err(fail(e)),
-            }
-        }
-        let told = bytes.chunks_exact(SOCKET_SIZE).filter_map(|mut one| RawSocket::read(&mut one));
-        Ok(told.map(|raw| Socket::of(&raw)).collect())
+        Ok(self.walk(&[])?.sockets())
     }
 
     /// Carries out orders for sockets of the network namespace in which the calling thread is, and
@@ -280,6 +261,14 @@ impl Assigner {
     /// # Errors
     /// The kernel refuses the walk; what it refuses of a single socket is in its [`Socket::outcome`].
     pub fn carry_out(&self, orders: &[Order]) -> Result<Vec<Socket>, Error> {
+        Ok(self.walk(orders)?.sockets())
+    }
+
+    /// The same, in the kernel's form, which another process can be handed.
+    ///
+    /// # Errors
+    /// As of [`carry_out`](Self::carry_out).
+    pub fn walk(&self, orders: &[Order]) -> Result<Walked, Error> {
         let what = "hand the orders to the kernel";
         let map = self.map(ORDERS, what)?;
         let orders = &orders[..orders.len().min(ORDERS_MAX)];
@@ -288,12 +277,27 @@ impl Assigner {
             map.update(&order.cookie.to_ne_bytes(), &value, MapFlags::ANY)
                 .map_err(|e| Error::of(what, &e))?;
         }
-        let told = self.sockets();
+        let mut told = Vec::new();
+        let walked = walk(&self.link, &mut vec![0; CHUNK], |bytes| told.extend_from_slice(bytes));
         for order in orders {
             // An order that stays would be carried out by a later walk.
             map.delete(&order.cookie.to_ne_bytes()).map_err(|e| Error::of(what, &e))?;
         }
-        told
+        walked.map_err(|e| Error::Kernel { what: WALK, reason: e.to_string() })?;
+        Ok(Walked(told))
+    }
+}
+
+/// What a walk has told of sockets, in the kernel's form.
+#[derive(Clone, Debug, Default)]
+pub struct Walked(pub Vec<u8>);
+
+impl Walked {
+    /// The sockets.
+    pub fn sockets(&self) -> Vec<Socket> {
+        let all = self.0.chunks_exact(SOCKET_SIZE);
+        let raw = all.filter_map(|mut one| RawSocket::read(&mut one));
+        raw.map(|raw| Socket::of(&raw)).collect()
     }
 }
 

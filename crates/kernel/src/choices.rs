@@ -3,6 +3,7 @@
 
 use std::net::IpAddr;
 
+use serde::{Deserialize, Serialize};
 use trimtab_steer::safety::Share;
 
 use crate::assign::name_bytes;
@@ -18,7 +19,7 @@ const MAPPED_BITS: u8 = 96;
 const PLACES: f64 = (1_u64 << 53) as f64;
 
 /// A rule, or a part of one: what a socket must be, and what it gets.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Choice {
     /// The cookie of its network namespace; `None`: any.
     pub netns: Option<u64>,

@@ -1,12 +1,14 @@
 //! Loading, adopting and unloading; the table of connections.
 
 use std::collections::BTreeSet;
+use std::os::fd::{AsFd as _, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicU32;
 use std::sync::atomic::Ordering::{Acquire, Relaxed};
 
-use libbpf_rs::{MapCore, MapHandle};
+use libbpf_rs::Link;
+use serde::{Deserialize, Serialize};
 use trimtab_cc::muses::Trees;
 use trimtab_datapath::{By, FlowId, Towards};
 use trimtab_units::Bytes;
@@ -15,14 +17,14 @@ use crate::algorithm::Algorithm;
 use crate::error::Error;
 use crate::events::Events;
 use crate::flow::Flow;
+use crate::hand_over::{Handover, Keeper};
 use crate::install::{fingerprint, install, write_defaults};
 use crate::knobs;
 use crate::layout::{Control, LAYOUT_VERSION, MODELS_MAX, Slot};
 use crate::ledger::{Held, Ledger};
-use crate::mapping::Mapping;
+use crate::mapping::{Map, Mapping};
 use crate::models::Models;
-use crate::pins::{Former, Pins, TOWARDS, Version};
-use crate::renew;
+use crate::pins::{Former, MAPS, Pins, Version};
 use crate::taken::Taken;
 use crate::towards::{self, Table};
 use crate::walk::Walk;
@@ -31,19 +33,6 @@ use crate::walk::Walk;
 const NAME_MAX: usize = 15;
 /// More slots than this are a mistake: they would take 3 GB.
 const SLOTS_MAX: u32 = 1 << 20;
-
-/// A walk over the sockets of all network namespaces, which takes some milliseconds.
-#[derive(Clone, Debug)]
-pub struct Renewal {
-    walk: PathBuf,
-}
-
-impl Renewal {
-    /// Does it. Gives what it could not reach, and why.
-    pub fn run(&self) -> Option<String> {
-        renew::everywhere(&self.walk)
-    }
-}
 
 /// What to load, and where to keep it.
 #[derive(Clone, Debug)]
@@ -124,7 +113,7 @@ pub struct Stats {
 }
 
 /// Where a datapath came from.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Origin {
     /// There was none.
     Loaded,
@@ -138,16 +127,14 @@ pub enum Origin {
 /// The algorithms in the kernel, and the shared memory with all connections that run them.
 #[derive(Debug)]
 pub struct Datapath {
-    pins: Pins,
+    keeper: Arc<dyn Keeper>,
     name: String,
-    suffix: String,
-    origin: Origin,
-    unreached: Option<String>,
+    handover: Handover,
     slots: Arc<Mapping<Slot>>,
     control: Mapping<Control>,
     models: Models,
     towards: Table,
-    events: MapHandle,
+    events: Map,
     walk: Walk,
     taken: Taken,
     ledger: Ledger,
@@ -195,8 +182,9 @@ impl Datapath {
     }
 
     /// What has the former programs by default is given the present ones.
-    fn renewed(self) -> Self {
-        Self { unreached: renew::everywhere(&self.pins.renewal()), ..self }
+    fn renewed(mut self) -> Self {
+        self.handover.unreached = self.keeper.renew();
+        self
     }
 
     /// What the folder keeps, where it is of this layout, with whatever programs and options;
@@ -212,60 +200,88 @@ impl Datapath {
     }
 
     fn open(pins: Pins, suffix: String, origin: Origin) -> Result<Self, Error> {
-        let control: Mapping<Control> = map_memory(&pins.open_map("tt_control")?)?;
-        let slots = Arc::new(map_memory(&pins.open_map("tt_slots")?)?);
-        let models = Models::new(
-            map_memory(&pins.open_map("tt_models")?)?,
-            map_memory(&pins.open_map("tt_nodes")?)?,
-        );
-        let towards = Table(pins.open_map(TOWARDS)?);
-        let events = pins.open_map("tt_events")?;
-        let name = Algorithm::Copa.kernel_name(&suffix);
-        let taken = Taken(map_memory(&pins.open_map("tt_taken")?)?);
-        let ledger = Ledger(map_memory(&pins.open_map("tt_ledger")?)?);
-        let walk = Walk::open(&pins.walk())?;
+        let handover = Handover { folder: pins.folder.clone(), suffix, origin, unreached: None };
+        let descriptors = descriptors(&pins)?;
+        Self::take_over(handover, descriptors, Arc::new(pins))
+    }
+
+    /// What [`take_over`](Self::take_over) makes a datapath of, in a process without any capability:
+    /// the facts, and descriptors in their order.
+    ///
+    /// # Errors
+    /// The kernel does not open what the folder keeps.
+    pub fn hand_over(&self) -> Result<(Handover, Vec<OwnedFd>), Error> {
+        Ok((self.handover.clone(), descriptors(&Pins::new(self.folder()))?))
+    }
+
+    /// A datapath that another process has [handed over](Self::hand_over), to one that needs no
+    /// capability for it. What takes some is left to `keeper`, which asks that other process.
+    ///
+    /// # Errors
+    /// The descriptors are others than those, or the kernel refuses.
+    pub fn take_over(
+        handover: Handover,
+        descriptors: Vec<OwnedFd>,
+        keeper: Arc<dyn Keeper>,
+    ) -> Result<Self, Error> {
+        let what = "take over the shared memory";
+        let count = descriptors.len();
+        let wrong = move |_| Error::Kernel { what, reason: format!("{count} descriptors") };
+        let all: [OwnedFd; MAPS.len() + 1] = descriptors.try_into().map_err(wrong)?;
+        let [slots, control, taken, ledger, events, models, nodes, towards, walk] = all;
+        let models = Models::new(map_memory(&Map::new(models)?)?, map_memory(&Map::new(nodes)?)?);
         Ok(Self {
-            pins,
-            name,
-            suffix,
-            origin,
-            unreached: None,
-            slots,
-            control,
+            keeper,
+            name: Algorithm::Copa.kernel_name(&handover.suffix),
+            handover,
+            slots: Arc::new(map_memory(&Map::new(slots)?)?),
+            control: map_memory(&Map::new(control)?)?,
             models,
-            towards,
-            events,
-            walk,
-            taken,
-            ledger,
+            towards: Table(Map::new(towards)?),
+            events: Map::new(events)?,
+            walk: Walk(walk),
+            taken: Taken(map_memory(&Map::new(taken)?)?),
+            ledger: Ledger(map_memory(&Map::new(ledger)?)?),
         })
+    }
+
+    /// What does for it what takes capabilities.
+    pub fn keeper(&self) -> Arc<dyn Keeper> {
+        Arc::clone(&self.keeper)
     }
 
     /// Where it came from.
     pub fn origin(&self) -> Origin {
-        self.origin
+        self.handover.origin
     }
 
     /// What is in service now.
     pub fn version(&self) -> Version {
-        self.pins.version().unwrap_or_default()
+        let control = &self.control[0];
+        Version {
+            layout: control.layout_version.load(Relaxed),
+            slots: control.slot_count.load(Relaxed),
+            programs: Some(control.programs.load(Relaxed)).filter(|programs| *programs != 0),
+        }
     }
 
     /// Programs that were in its place before and still run connections.
     pub fn formers(&self) -> Vec<Former> {
-        self.pins.formers()
+        self.keeper.formers()
     }
 
     /// Why some sockets that listen, or defaults of network namespaces, may have kept the former
     /// programs; `None` where all have the present ones.
     pub fn unreached(&self) -> Option<&str> {
-        self.unreached.as_deref()
+        self.handover.unreached.as_deref()
     }
 
     /// Gives connections that rest what is registered now: those that run former programs and have
     /// had no packet for 30 s. For as long as there are any (see [`formers`](Self::formers)).
-    pub fn renewal(&self) -> Renewal {
-        Renewal { walk: self.pins.renewal() }
+    /// Does not wait for that: it is a walk over the sockets of all network namespaces, which takes
+    /// some milliseconds.
+    pub fn renew_soon(&self) {
+        self.keeper.renew_soon();
     }
 
     /// The name under which programs pick Copa.
@@ -275,12 +291,12 @@ impl Datapath {
 
     /// The name under which programs pick an algorithm.
     pub fn name_of(&self, algorithm: Algorithm) -> String {
-        algorithm.kernel_name(&self.suffix)
+        algorithm.kernel_name(&self.handover.suffix)
     }
 
     /// The folder that keeps it.
     pub fn folder(&self) -> &Path {
-        &self.pins.folder
+        &self.handover.folder
     }
 
     /// All connections that run the algorithm now.
@@ -295,8 +311,8 @@ impl Datapath {
     /// # Errors
     /// The kernel does not share their memory.
     pub fn former_flows(&self) -> Result<Vec<Flow>, Error> {
-        let all = self.pins.former_slots();
-        let flows: Result<Vec<_>, _> = all.iter().map(flows_of).collect();
+        let all = self.keeper.former_slots().into_iter();
+        let flows: Result<Vec<_>, _> = all.map(|slots| flows_of(&Map::new(slots)?)).collect();
         flows.map(|flows| flows.into_iter().flatten().collect())
     }
 
@@ -364,7 +380,7 @@ impl Datapath {
             }
         }
         // What it could not reach keeps its slot, as below.
-        let _ = renew::everywhere(&self.pins.renewal());
+        let _ = self.keeper.renew();
         let mut gone = Vec::new();
         for (slot, id) in ordered {
             if slot.id.load(Acquire) == id.0 {
@@ -518,8 +534,21 @@ impl Datapath {
     /// # Errors
     /// The kernel or the file system refuses.
     pub fn unload(self) -> Result<(), Error> {
-        self.pins.remove()
+        Pins::new(self.folder()).remove()
     }
+}
+
+/// The maps in the order of [`MAPS`], and the walk.
+fn descriptors(pins: &Pins) -> Result<Vec<OwnedFd>, Error> {
+    let what = "open what is kept";
+    let fail = |e: std::io::Error| Error::Kernel { what, reason: e.to_string() };
+    let mut all = Vec::with_capacity(MAPS.len() + 1);
+    for name in MAPS {
+        all.push(pins.open_map(name)?.as_fd().try_clone_to_owned().map_err(fail)?);
+    }
+    let walk = Link::open(pins.walk()).map_err(|e| Error::of(what, &e))?;
+    all.push(walk.as_fd().try_clone_to_owned().map_err(fail)?);
+    Ok(all)
 }
 
 /// Connections that run what a folder keeps, or what was there before. And how many more there are
@@ -527,7 +556,7 @@ impl Datapath {
 pub fn open_connections(folder: &Path) -> (Vec<Flow>, u64) {
     let (mut flows, mut beyond) = (Vec::new(), 0);
     for (slots, connections) in Pins::new(folder).all_slots() {
-        match slots.and_then(|slots| flows_of(&slots).ok()) {
+        match slots.and_then(|slots| flows_of(&Map::of(&slots).ok()?).ok()) {
             Some(reached) => flows.extend(reached),
             None => beyond += connections,
         }
@@ -535,7 +564,7 @@ pub fn open_connections(folder: &Path) -> (Vec<Flow>, u64) {
     (flows, beyond)
 }
 
-fn flows_of(map: &MapHandle) -> Result<Vec<Flow>, Error> {
+fn flows_of(map: &Map) -> Result<Vec<Flow>, Error> {
     let slots: Arc<Mapping<Slot>> = Arc::new(map_memory(map)?);
     Ok((0..slots.len() as u32).filter_map(|index| Flow::at(&slots, index)).collect())
 }
@@ -548,12 +577,12 @@ pub fn unload_pins(folder: &Path) -> Result<(), Error> {
     Pins::new(folder).remove()
 }
 
-pub(crate) fn map_memory<T: crate::mapping::Shared>(map: &MapHandle) -> Result<Mapping<T>, Error> {
+pub(crate) fn map_memory<T: crate::mapping::Shared>(map: &Map) -> Result<Mapping<T>, Error> {
     let what = "map the shared memory";
-    if map.value_size() as usize != size_of::<T>() {
+    if map.value_size() != size_of::<T>() {
         let reason = format!("entries of {} bytes, not {}", map.value_size(), size_of::<T>());
         return Err(Error::Kernel { what, reason });
     }
-    Mapping::new(map, map.max_entries() as usize)
+    Mapping::new(map, map.entries() as usize)
         .map_err(|e| Error::Kernel { what, reason: e.to_string() })
 }

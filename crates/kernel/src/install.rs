@@ -22,7 +22,7 @@ use crate::layout::{
     CA_NAME_SIZE, Control, LAYOUT_VERSION, SETTINGS_CLOCK_AT, SETTINGS_LEAST_AT, SETTINGS_MOST_AT,
     SETTINGS_NAMES_AT, SETTINGS_SIZE,
 };
-use crate::mapping::{Mapping, point_to};
+use crate::mapping::{Map, Mapping, point_to};
 use crate::pins::{MAPS, Pins};
 use crate::taken::{self, Taken};
 
@@ -119,10 +119,10 @@ pub(crate) fn install(options: &Options, pins: &Pins) -> Result<(), Error> {
     if loaded.renews {
         next.keep_renewal(&mut renewal(&loaded.object)?)?;
     }
-    let control: Mapping<Control> = map_memory(&next.open_map("tt_control")?)?;
+    let control: Mapping<Control> = map_memory(&Map::of(&next.open_map("tt_control")?)?)?;
     let control = &control[0];
     write_defaults(control);
-    Taken(map_memory(&next.open_map("tt_taken")?)?).begin(options.slots);
+    Taken(map_memory(&Map::of(&next.open_map("tt_taken")?)?)?).begin(options.slots);
     control.slot_count.store(options.slots, Relaxed);
     control.cgroup_slots.store(u32::MAX, Relaxed);
     control.layout_version.store(LAYOUT_VERSION, Relaxed);

@@ -1,19 +1,24 @@
-//! Maps of the kernel in our memory, and what else the library has no safe interface for: the one
-//! file with `unsafe` code.
+//! Maps of the kernel in our memory, what a descriptor of a map or link alone allows, and what else
+//! the library has no safe interface for: the one file with `unsafe` code.
+//!
+//! The library opens maps by their files or numbers, which takes capabilities. Who has a descriptor
+//! needs none.
 #![expect(
     unsafe_code,
-    reason = "memory is mapped and shared with the kernel, and a link is updated, for which there is no safe interface"
+    reason = "memory is mapped and shared with the kernel, and the library has no safe interface by descriptors"
 )]
 
+use std::ffi::{c_int, c_void};
 use std::ops::Deref;
-use std::os::fd::{AsFd, AsRawFd as _};
+use std::os::fd::{AsFd, AsRawFd as _, BorrowedFd, FromRawFd as _, OwnedFd};
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU32, AtomicU64};
 
-use libbpf_rs::Link;
+use libbpf_rs::{Link, MapHandle, MapInfo};
 use rustix::io;
 use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
 
+use crate::error::Error;
 use crate::layout::{Control, Model, Slot};
 
 /// What may be read from any bytes, and written by another at any time.
@@ -85,6 +90,184 @@ impl<T: Shared> Drop for Mapping<T> {
 pub(crate) fn point_to(link: &Link, map: &impl AsFd) -> io::Result<()> {
     let (link, map) = (link.as_fd().as_raw_fd(), map.as_fd().as_raw_fd());
     // SAFETY: two numbers of files that are open for as long, and no options: nothing of ours is read or written.
-    let refused = unsafe { libbpf_sys::bpf_link_update(link, map, std::ptr::null()) };
-    if refused < 0 { Err(io::Errno::from_raw_os_error(-refused)) } else { Ok(()) }
+    done(unsafe { libbpf_sys::bpf_link_update(link, map, std::ptr::null()) }).map(drop)
+}
+
+/// What a call of the library gave, or why it was refused.
+fn done(code: c_int) -> io::Result<c_int> {
+    if code < 0 { Err(io::Errno::from_raw_os_error(-code)) } else { Ok(code) }
+}
+
+/// A map by its descriptor. Its values are no counters per processor, which have another size.
+#[derive(Debug)]
+pub(crate) struct Map {
+    file: OwnedFd,
+    key: usize,
+    value: usize,
+    entries: u32,
+}
+
+impl Map {
+    pub(crate) fn new(file: OwnedFd) -> Result<Self, Error> {
+        let info = MapInfo::new(file.as_fd());
+        let info = info.map_err(|e| Error::of("ask for a map by its descriptor", &e))?.info;
+        let (key, value) = (info.key_size as usize, info.value_size as usize);
+        Ok(Self { file, key, value, entries: info.max_entries })
+    }
+
+    /// The same map as the library has.
+    pub(crate) fn of(map: &MapHandle) -> Result<Self, Error> {
+        let what = "keep a map open";
+        let file = map.as_fd().try_clone_to_owned();
+        Self::new(file.map_err(|e| Error::Kernel { what, reason: e.to_string() })?)
+    }
+
+    /// How many entries it has, or may have.
+    pub(crate) fn entries(&self) -> u32 {
+        self.entries
+    }
+
+    /// The size of a value, in bytes.
+    pub(crate) fn value_size(&self) -> usize {
+        self.value
+    }
+
+    /// Sets the value of a key.
+    pub(crate) fn update(&self, key: &[u8], value: &[u8]) -> io::Result<()> {
+        if (key.len(), value.len()) != (self.key, self.value) {
+            return Err(io::Errno::INVAL);
+        }
+        let (key, value) = (key.as_ptr().cast(), value.as_ptr().cast());
+        // SAFETY: the kernel reads as many bytes of both as the map's keys and values have.
+        let code = unsafe { libbpf_sys::bpf_map_update_elem(self.file.as_raw_fd(), key, value, 0) };
+        done(code).map(drop)
+    }
+
+    /// Removes a key.
+    pub(crate) fn delete(&self, key: &[u8]) -> io::Result<()> {
+        if key.len() != self.key {
+            return Err(io::Errno::INVAL);
+        }
+        // SAFETY: the kernel reads as many bytes as the map's keys have.
+        let code =
+            unsafe { libbpf_sys::bpf_map_delete_elem(self.file.as_raw_fd(), key.as_ptr().cast()) };
+        done(code).map(drop)
+    }
+
+    /// The keys that there are.
+    pub(crate) fn keys(&self) -> Vec<Vec<u8>> {
+        let mut keys: Vec<Vec<u8>> = Vec::new();
+        loop {
+            let last = keys.last().map_or(std::ptr::null(), |key| key.as_ptr().cast::<c_void>());
+            let mut next = vec![0; self.key];
+            // SAFETY: the kernel reads one key, or none by a null pointer, and writes one: each has
+            // as many bytes as the map's keys.
+            let code = unsafe {
+                let next = next.as_mut_ptr().cast();
+                libbpf_sys::bpf_map_get_next_key(self.file.as_raw_fd(), last, next)
+            };
+            if done(code).is_err() {
+                return keys;
+            }
+            keys.push(next);
+        }
+    }
+}
+
+impl AsFd for Map {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.file.as_fd()
+    }
+}
+
+/// What is done with a message of a ring.
+type Sink = Box<dyn FnMut(&[u8]) + Send>;
+
+/// A ring of messages, which the kernel's side writes.
+#[derive(Debug)]
+pub(crate) struct Ring {
+    ring: NonNull<libbpf_sys::ring_buffer>,
+    sink: NonNull<Sink>,
+    // Open for as long as the ring waits for it.
+    _map: OwnedFd,
+}
+
+// SAFETY: the library keeps no part of a ring by thread, and the sink may change threads, too.
+unsafe impl Send for Ring {}
+
+impl Ring {
+    pub(crate) fn new(map: OwnedFd, sink: Sink) -> std::io::Result<Self> {
+        let sink = NonNull::from(Box::leak(Box::new(sink)));
+        // SAFETY: the sink lives for as long as the ring, which `drop` frees first.
+        let ring = unsafe {
+            let context = sink.as_ptr().cast();
+            libbpf_sys::ring_buffer__new(map.as_raw_fd(), Some(hear), context, std::ptr::null())
+        };
+        let Some(ring) = NonNull::new(ring) else {
+            let error = std::io::Error::last_os_error();
+            // SAFETY: from a box just now, and nobody else has it.
+            drop(unsafe { Box::from_raw(sink.as_ptr()) });
+            return Err(error);
+        };
+        Ok(Self { ring, sink, _map: map })
+    }
+
+    /// Hands all messages to the sink, after a wait of at most so long for the first; `None`: no
+    /// wait. A signal ends the wait.
+    pub(crate) fn hear(&self, at_most: Option<std::time::Duration>) -> io::Result<()> {
+        let ring = self.ring.as_ptr();
+        // SAFETY: it is open, and since it may not be shared, no other thread is in the sink.
+        let code = unsafe {
+            match at_most {
+                Some(wait) => {
+                    let wait = wait.as_millis().try_into().unwrap_or(c_int::MAX);
+                    libbpf_sys::ring_buffer__poll(ring, wait)
+                }
+                None => libbpf_sys::ring_buffer__consume(ring),
+            }
+        };
+        match done(code) {
+            Err(error) if error != io::Errno::INTR => Err(error),
+            _ => Ok(()),
+        }
+    }
+
+    /// What is readable when there are messages.
+    pub(crate) fn epoll(&self) -> c_int {
+        // SAFETY: it is open, and only a number is read.
+        unsafe { libbpf_sys::ring_buffer__epoll_fd(self.ring.as_ptr()) }
+    }
+}
+
+impl Drop for Ring {
+    fn drop(&mut self) {
+        // SAFETY: made by `new`, and nobody has either any more.
+        unsafe {
+            libbpf_sys::ring_buffer__free(self.ring.as_ptr());
+            drop(Box::from_raw(self.sink.as_ptr()));
+        }
+    }
+}
+
+unsafe extern "C" fn hear(
+    context: *mut c_void,
+    data: *mut c_void,
+    size: libbpf_sys::size_t,
+) -> c_int {
+    // SAFETY: the context is what `Ring::new` gave, which one thread at a time uses; the library
+    // hands over a message of this size, which stays until we return.
+    let (sink, message) = unsafe {
+        let message = std::slice::from_raw_parts(data.cast::<u8>(), size as usize);
+        (&mut *context.cast::<Sink>(), message)
+    };
+    sink(message);
+    0
+}
+
+/// Begins a walk of a link (`BPF_ITER_CREATE`), which the file runs when it is read.
+pub(crate) fn iterate(link: &impl AsFd) -> io::Result<OwnedFd> {
+    // SAFETY: a number of a file that is open for as long.
+    let file = done(unsafe { libbpf_sys::bpf_iter_create(link.as_fd().as_raw_fd()) })?;
+    // SAFETY: made just now, for us.
+    Ok(unsafe { OwnedFd::from_raw_fd(file) })
 }

@@ -13,6 +13,7 @@ use libbpf_rs::{Link, MapCore as _, MapFlags, MapHandle, MapInfo, MapMut};
 use rustix::fs::statfs;
 use rustix::io::Errno;
 use rustix::mount::{MountFlags, mount};
+use serde::{Deserialize, Serialize};
 
 use crate::algorithm::Algorithm;
 use crate::error::Error;
@@ -52,7 +53,7 @@ const REPLACE: &str = "replace what is loaded";
 const LIVE_AT: usize = offset_of!(Control, live);
 
 /// What is in the kernel, or was.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Version {
     /// Number of the layout of the shared memory; 0 of what a process that was killed has left.
     pub layout: u32,
@@ -63,7 +64,7 @@ pub struct Version {
 }
 
 /// Programs that others have replaced, and that run connections still.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Former {
     /// Number of the layout of their shared memory; 0 where that is not known.
     pub layout: u32,

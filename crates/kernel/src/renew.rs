@@ -4,12 +4,12 @@
 
 use std::collections::BTreeSet;
 use std::fs::File;
-use std::io::{self, ErrorKind, Read as _};
+use std::io;
 use std::os::fd::AsFd as _;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
-use libbpf_rs::{Iter, Link};
+use libbpf_rs::Link;
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 
 /// Of the network namespace of the thread that asks.
@@ -82,17 +82,7 @@ fn here(walk: Option<&Link>) -> io::Result<()> {
     if name.starts_with(PREFIX) {
         std::fs::write(DEFAULT, name.trim())?;
     }
-    let Some(walk) = walk else { return Ok(()) };
-    let mut walk = Iter::new(walk).map_err(io::Error::other)?;
-    loop {
-        match walk.read(&mut [0; 64]) {
-            Ok(0) => return Ok(()),
-            Ok(_) => {}
-            // The kernel could not go on just then, and goes on where it was.
-            Err(e) if matches!(e.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => {}
-            Err(e) => return Err(e),
-        }
-    }
+    walk.map_or(Ok(()), |link| crate::walk::walk(link, &mut [0; 64], |_| ()))
 }
 
 /// Each network namespace that a process or a name in `/run/netns` holds once, by the file that names

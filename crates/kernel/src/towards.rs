@@ -3,13 +3,13 @@
 use std::net::Ipv6Addr;
 use std::sync::atomic::Ordering::Relaxed;
 
-use libbpf_rs::{MapCore as _, MapFlags, MapHandle};
 use rustix::io::Errno;
 use trimtab_datapath::{By, Towards};
 
 use crate::algorithm::Algorithm;
 use crate::error::Error;
 use crate::layout::{self, Control, RawTowards, TOWARDS_WHO_BITS};
+use crate::mapping::Map;
 
 const _: () = assert!(Towards::MAPPED_BITS as u32 == layout::MAPPED_BITS);
 
@@ -60,18 +60,16 @@ pub(crate) fn store_by(by: By, control: &Control) {
 
 /// The map, which lies in the kernel's memory alone: an entry is exchanged whole.
 #[derive(Debug)]
-pub(crate) struct Table(pub(crate) MapHandle);
+pub(crate) struct Table(pub(crate) Map);
 
 impl Table {
     /// Writes the knobs of connections to come.
     pub(crate) fn set(&self, towards: &Towards, words: &[u32]) -> Result<(), Error> {
         let value: Vec<u8> = words.iter().flat_map(|word| word.to_ne_bytes()).collect();
-        self.0.update(&raw(towards)?.bytes(), &value, MapFlags::ANY).map_err(|error| {
-            // The library's error does not give the number.
-            match errno() {
-                Some(Errno::NOSPC) => Error::TowardsFull { most: self.0.max_entries() },
-                _ => Error::of("keep the knobs of connections to come", &error),
-            }
+        let what = "keep the knobs of connections to come";
+        self.0.update(&raw(towards)?.bytes(), &value).map_err(|error| match error {
+            Errno::NOSPC => Error::TowardsFull { most: self.0.entries() },
+            _ => Error::Kernel { what, reason: error.to_string() },
         })
     }
 
@@ -81,28 +79,23 @@ impl Table {
     }
 
     fn remove_raw(&self, key: &[u8]) -> Result<(), Error> {
-        self.0.delete(key).or_else(|error| match errno() {
-            Some(Errno::NOENT) => Ok(()),
-            _ => Err(Error::of("remove the knobs of connections to come", &error)),
+        let what = "remove the knobs of connections to come";
+        self.0.delete(key).or_else(|error| match error {
+            Errno::NOENT => Ok(()),
+            _ => Err(Error::Kernel { what, reason: error.to_string() }),
         })
     }
 
     /// Those that there are.
     pub(crate) fn all(&self) -> Vec<Towards> {
         let read = |key: Vec<u8>| towards(&RawTowards::read(&mut key.as_slice())?);
-        self.0.keys().filter_map(read).collect()
+        self.0.keys().into_iter().filter_map(read).collect()
     }
 
     /// Removes all.
     pub(crate) fn clear(&self) -> Result<(), Error> {
-        let keys: Vec<_> = self.0.keys().collect();
-        keys.iter().try_for_each(|key| self.remove_raw(key))
+        self.0.keys().iter().try_for_each(|key| self.remove_raw(key))
     }
-}
-
-/// Why the last call of the kernel was refused.
-fn errno() -> Option<Errno> {
-    std::io::Error::last_os_error().raw_os_error().map(Errno::from_raw_os_error)
 }
 
 #[cfg(test)]

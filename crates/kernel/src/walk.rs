@@ -4,33 +4,26 @@
 //! that do not, at times: see "Hooks that do not run" in `docs/concepts/ebpf-datapath.md`. Then a
 //! walk over the sockets, of all network namespaces, tells which slots have lost theirs.
 
-use std::io::{self, ErrorKind, Read as _};
-use std::path::Path;
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed};
 
-use libbpf_rs::{Iter, Link};
-
+use rustix::io::Errno;
 use trimtab_datapath::FlowId;
 
 use crate::error::Error;
 use crate::layout::{Control, Slot};
 use crate::ledger::Ledger;
-use crate::mapping::Mapping;
+use crate::mapping::{Mapping, iterate};
 use crate::taken::Taken;
 
 const WHAT: &str = "walk over the sockets of our connections (iter/bpf_sk_storage_map)";
 
-/// The walk, as the folder keeps it.
+/// The descriptor of the walk that the folder keeps.
 #[derive(Debug)]
-pub(crate) struct Walk {
-    link: Link,
-}
+pub(crate) struct Walk(pub(crate) OwnedFd);
 
 impl Walk {
-    pub(crate) fn open(link: &Path) -> Result<Self, Error> {
-        Ok(Self { link: Link::open(link).map_err(|e| Error::of(WHAT, &e))? })
-    }
-
     /// Frees the slots of these connections whose sockets are gone, and gives those.
     ///
     /// A connection that is in `open` was open before the walk began. If it is during the walk,
@@ -45,7 +38,9 @@ impl Walk {
         control: &Control,
     ) -> Result<Vec<FlowId>, Error> {
         let this = control.walk.fetch_add(1, AcqRel).wrapping_add(1);
-        self.run().map_err(|e| Error::Kernel { what: WHAT, reason: e.to_string() })?;
+        // The program writes nothing, so one reading is the whole walk.
+        walk(&self.0, &mut [0], |_| ())
+            .map_err(|e| Error::Kernel { what: WHAT, reason: e.to_string() })?;
         let mut reaped = Vec::new();
         for &(index, FlowId(id)) in open {
             let slot = &slots[index as usize];
@@ -61,18 +56,23 @@ impl Walk {
         }
         Ok(reaped)
     }
+}
 
-    /// The program writes nothing here, so one reading is the whole walk.
-    fn run(&self) -> io::Result<()> {
-        let mut walk = Iter::new(&self.link).map_err(io::Error::other)?;
-        loop {
-            match walk.read(&mut [0]) {
-                Ok(0) => return Ok(()),
-                Ok(_) => {}
-                // More than a million sockets: it goes on where it was.
-                Err(e) if matches!(e.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => {}
-                Err(e) => return Err(e),
-            }
+/// Walks once, and hands on what the program writes, in parts of at most the size of this buffer.
+pub(crate) fn walk(
+    link: &impl AsFd,
+    buffer: &mut [u8],
+    mut heard: impl FnMut(&[u8]),
+) -> io::Result<()> {
+    let walk = iterate(link)?;
+    loop {
+        match rustix::io::read(&walk, &mut *buffer) {
+            Ok(0) => return Ok(()),
+            Ok(length) => heard(&buffer[..length]),
+            // The kernel could not go on just then, or has met a million sockets: it goes on where
+            // it was.
+            Err(Errno::AGAIN | Errno::INTR) => {}
+            Err(error) => return Err(error.into()),
         }
     }
 }

@@ -556,10 +556,7 @@ impl Agent {
         }
         if !programs.former.is_empty() && now.since(self.renewed_at) >= RENEW {
             self.renewed_at = now;
-            let renewal = core.datapath().renewal();
-            // It goes through all network namespaces; connections are not to wait for that.
-            let walk = spawn("renewal", move || drop(renewal.run()));
-            walk.unwrap_or_else(|error| warn!("{error}"));
+            core.datapath().renew_soon();
         }
         let of_rules = core.config().troubles();
         let missing = core.missing(now);
