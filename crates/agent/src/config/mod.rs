@@ -35,7 +35,7 @@ pub use value::{Ports, Prefix};
 
 use crate::datapath;
 use error::Source;
-use raw::{Raw, RawRule};
+use raw::{Raw, RawDatapath, RawRule};
 use steering::Parts;
 
 /// Knobs that Mortise turns itself.
@@ -139,7 +139,7 @@ impl Sockets {
 }
 
 /// What is loaded into the kernel, and where it is kept.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct DatapathOptions {
     /// A folder of a bpf file system.
     pub folder: PathBuf,
@@ -149,8 +149,34 @@ pub struct DatapathOptions {
     pub slots: u32,
     /// What a connection sends before it is one of these; none where a rule has all connections from their beginning.
     pub slot_after: Bytes,
+    /// Share of the slots that the connections of one cgroup may hold; above 0.
+    pub cgroup_share: Share,
     /// Whether users without privilege may pick the algorithms for their sockets.
     pub unrestricted: bool,
+}
+
+impl DatapathOptions {
+    fn read(source: &Source<'_>, raw: RawDatapath) -> Result<Self, ConfigError> {
+        let cgroup_share = raw.cgroup_share.get_ref().0;
+        if cgroup_share.get() <= 0.0 {
+            let what = "cgroup_share: with \"0%\" no connection could be steered; give the share of \
+                        the slots that one cgroup may hold, e.g. \"50%\"";
+            return Err(source.error(raw.cgroup_share.span().start, what));
+        }
+        Ok(Self {
+            folder: raw.folder,
+            suffix: raw.suffix,
+            slots: raw.slots,
+            slot_after: raw.slot_after.0,
+            cgroup_share,
+            unrestricted: raw.unrestricted,
+        })
+    }
+
+    /// How many slots the connections of one cgroup may hold: 1 at least.
+    pub(crate) fn cgroup_slots(&self) -> u32 {
+        ((f64::from(self.slots) * self.cgroup_share.get()) as u32).max(1)
+    }
 }
 
 /// Which connections, and what becomes of them.
@@ -250,13 +276,7 @@ impl Config {
                 hints: raw.sockets.hints,
                 metrics: raw.sockets.metrics,
             },
-            datapath: DatapathOptions {
-                folder: raw.datapath.folder,
-                suffix: raw.datapath.suffix,
-                slots: raw.datapath.slots,
-                slot_after: raw.datapath.slot_after.0,
-                unrestricted: raw.datapath.unrestricted,
-            },
+            datapath: DatapathOptions::read(&source, raw.datapath)?,
             rules,
         })
     }

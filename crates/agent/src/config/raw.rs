@@ -138,6 +138,7 @@ pub(super) struct RawDatapath {
     pub(super) suffix: String,
     pub(super) slots: u32,
     pub(super) slot_after: Text<Bytes>,
+    pub(super) cgroup_share: Spanned<Text<Share>>,
     pub(super) unrestricted: bool,
 }
 
@@ -152,6 +153,7 @@ impl Default for RawDatapath {
             suffix: options.suffix,
             slots: options.slots,
             slot_after: Text(SLOT_AFTER),
+            cgroup_share: Spanned::new(0..0, Text(Share::new(1.0))),
             unrestricted: options.unrestricted,
         }
     }

@@ -368,3 +368,13 @@ fn a_scheme_that_the_agent_cannot_run_is_refused_with_the_reason() {
         assert!(error.starts_with(at) && error.contains("stand in steer"), "{rule}: {error}");
     }
 }
+
+#[test]
+fn a_cgroup_may_hold_a_share_of_the_slots_and_one_at_least() {
+    let slots =
+        |text: &str| parse(&format!("[datapath]\n{text}\n")).unwrap().datapath.cgroup_slots();
+    assert_eq!((slots("slots = 64"), slots("slots = 64\ncgroup_share = \"25%\"")), (64, 16));
+    assert_eq!(slots("slots = 64\ncgroup_share = \"1%\""), 1);
+    let none = refused("[datapath]\ncgroup_share = \"0%\"\n");
+    assert!(none.contains(":2:16:") && none.contains("no connection could be steered"), "{none}");
+}

@@ -243,9 +243,13 @@ impl<D: Datapath> Core<D> {
     }
 
     /// Those that are idle for longest, at most so many, of which a new agent would know all that
-    /// there is to know.
-    pub fn idlest(&self, most: usize) -> BTreeSet<FlowId> {
-        let idle = self.connections.iter().filter(|(_, connection)| connection.can_leave());
+    /// there is to know. Only those of one cgroup, by its number, where one is given.
+    pub fn idlest(&self, most: usize, cgroup: Option<u64>) -> BTreeSet<FlowId> {
+        let is_of = |connection: &Connection<D::Link>| {
+            cgroup.is_none() || connection.link.identity().cgroup == cgroup
+        };
+        let all = self.connections.iter();
+        let idle = all.filter(|(_, connection)| connection.can_leave() && is_of(connection));
         let mut since: Vec<_> = idle.map(|(id, connection)| (connection.next, *id)).collect();
         if since.len() > most {
             since.select_nth_unstable(most);

@@ -23,6 +23,7 @@ use crate::config::{Config, DatapathOptions, Fleet};
 use crate::core::{Before, Core};
 use crate::daemon::lock::Lock;
 use crate::daemon::notify::Manager;
+use crate::daemon::slots::{Full, Room};
 use crate::datapath::algorithm;
 use crate::doors::access::{Access, Peer};
 use crate::doors::control::{self, Question};
@@ -315,8 +316,7 @@ struct Agent {
     reaped_at: Time,
     /// What is wrong with the limit of memory.
     limit: Option<String>,
-    /// When idle connections gave up their slots.
-    evicted_at: Time,
+    room: Room,
     /// Open connections when slots were last looked through.
     open: usize,
     renewed_at: Time,
@@ -381,7 +381,7 @@ impl Agent {
             chores_at: now,
             reaped_at: now,
             limit: None,
-            evicted_at: Time::ZERO,
+            room: Room::default(),
             open,
             renewed_at: now,
             cpu: cpu_time(),
@@ -541,10 +541,9 @@ impl Agent {
             Ok(Vec::new())
         };
         let stats = core.datapath().stats();
-        if slots::are_short(&stats) && now.since(self.evicted_at) >= REAP {
-            self.evicted_at = now;
-            slots::make_room(&mut core, &stats);
-        }
+        self.room.make(&mut core, &stats, now);
+        let full = Full::of(core.datapath(), &stats);
+        let cgroup_slots = core.datapath().cgroup_slots();
         let programs = Programs::of(core.datapath());
         if stats.lost_events != self.lost_events {
             self.lost_events = stats.lost_events;
@@ -580,13 +579,7 @@ impl Agent {
         }
         missing.iter().filter(|what| !self.missing.contains(what)).for_each(|what| warn!("{what}"));
         self.missing.clone_from(&missing);
-        let full = (stats.live >= u64::from(stats.slots)).then(|| {
-            format!(
-                "all {} slots are taken, and no connection that has one is idle: further connections \
-                 run untuned; raise datapath.slots, and restart the agent",
-                stats.slots
-            )
-        });
+        let full = self.room.troubles(&full);
         let edge = self.edge.as_ref().map(|edge| edge.status());
         let of_edge = edge.as_ref().and_then(|edge| edge.trouble.clone());
         if of_edge.is_some() != self.edge_told {
@@ -601,7 +594,9 @@ impl Agent {
         frame.datapath = DatapathStatus {
             slots: stats.slots,
             taken: stats.live,
+            cgroup_slots,
             slotless: stats.slotless,
+            over_quota: stats.over_quota,
             brief: stats.brief,
             lost_events: stats.lost_events,
             reaped: self.reaped,

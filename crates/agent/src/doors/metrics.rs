@@ -189,10 +189,22 @@ impl Snapshot {
             ("slots", "Connections that can be steered at once", gauge, f64::from(of.slots)),
             ("taken_slots", "Slots in use", gauge, of.taken as f64),
             (
+                "cgroup_slots",
+                "Slots that the connections of one cgroup may hold",
+                gauge,
+                f64::from(of.cgroup_slots),
+            ),
+            (
                 "slotless_connections",
                 "Connections that found no slot when they were to have one, since the datapath was loaded",
                 counter,
                 of.slotless as f64,
+            ),
+            (
+                "over_quota_connections",
+                "Connections that got no slot since their cgroup held its share, since the datapath was loaded",
+                counter,
+                of.over_quota as f64,
             ),
             (
                 "brief_connections",
@@ -415,7 +427,9 @@ mod tests {
             datapath: DatapathStatus {
                 slots: 64,
                 taken: 3,
+                cgroup_slots: 32,
                 slotless: 2,
+                over_quota: 6,
                 brief: 9,
                 lost_events: 1,
                 reaped: 4,
@@ -462,7 +476,9 @@ mod tests {
             "trimtab_refused_switches_total{rule=\"web\",arm=\"treated\"} 0.0",
             "trimtab_slots 64.0",
             "trimtab_taken_slots 3.0",
+            "trimtab_cgroup_slots 32.0",
             "trimtab_slotless_connections_total 2.0",
+            "trimtab_over_quota_connections_total 6.0",
             "trimtab_brief_connections_total 9.0",
             "trimtab_lost_events_total 1.0",
             "trimtab_reaped_connections_total 4.0",

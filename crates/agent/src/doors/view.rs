@@ -96,15 +96,21 @@ pub struct RolloutStatus {
     pub next_s: Option<f64>,
 }
 
-/// How the datapath does; but for the first two, counted since it was loaded.
+/// How the datapath does; but for numbers of slots, counted since it was loaded.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DatapathStatus {
     /// Connections that can be steered at once.
     pub slots: u32,
     /// Of these places, those that are taken.
     pub taken: u64,
+    /// Slots that the connections of one cgroup may hold.
+    #[serde(default)]
+    pub cgroup_slots: u32,
     /// Connections that found none when they were to have one.
     pub slotless: u64,
+    /// Connections that got none when they were to have one, since their cgroup held its share.
+    #[serde(default)]
+    pub over_quota: u64,
     /// Connections that ended before they had sent enough to have one.
     #[serde(default)]
     pub brief: u64,

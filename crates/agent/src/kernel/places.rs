@@ -273,11 +273,36 @@ pub(crate) fn cgroup_ids(path: &str) -> BTreeSet<u64> {
 /// A cgroup and all below it, by their inodes, which the kernel numbers them by.
 fn cgroups_below(folder: &Path) -> BTreeSet<u64> {
     let mut ids = BTreeSet::new();
+    each_cgroup_below(folder, |id, _| {
+        ids.insert(id);
+    });
+    ids
+}
+
+/// The paths of cgroups, as in `/proc/PID/cgroup`, by their numbers. Without those that are gone, and
+/// those that are not among the first 10,000 found.
+pub(crate) fn cgroup_paths(ids: &BTreeSet<u64>) -> BTreeMap<u64, String> {
+    let mut paths = BTreeMap::new();
+    let Some(root) = cgroup_root() else { return paths };
+    each_cgroup_below(&root, |id, folder| {
+        if ids.contains(&id)
+            && let Ok(path) = folder.strip_prefix(&root)
+        {
+            paths.insert(id, format!("/{}", path.display()));
+        }
+    });
+    paths
+}
+
+/// Number and folder of a cgroup and of those below it, 10,000 at most.
+fn each_cgroup_below(folder: &Path, mut each: impl FnMut(u64, &Path)) {
     let mut folders = vec![folder.to_owned()];
+    let mut seen = 0;
     while let Some(folder) = folders.pop() {
         let Ok(metadata) = folder.metadata() else { continue };
-        ids.insert(metadata.ino());
-        if ids.len() == CGROUPS_MAX {
+        each(metadata.ino(), &folder);
+        seen += 1;
+        if seen == CGROUPS_MAX {
             break;
         }
         let entries = folder.read_dir().into_iter().flatten().flatten();
@@ -285,7 +310,6 @@ fn cgroups_below(folder: &Path) -> BTreeSet<u64> {
             entries.filter(|e| e.file_type().is_ok_and(|kind| kind.is_dir())).map(|e| e.path()),
         );
     }
-    ids
 }
 
 /// Runs something in another network namespace, on a thread of its own.

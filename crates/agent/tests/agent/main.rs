@@ -20,6 +20,7 @@ mod muses;
 mod nginx;
 mod operate;
 mod policy;
+mod quota;
 mod setup;
 mod transfer;
 mod turns;

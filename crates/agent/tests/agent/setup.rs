@@ -63,10 +63,19 @@ impl Setup {
 
     /// The same, with more about the sockets.
     pub(crate) fn configure_sockets(&self, first: &str, sockets: &str, rules: &str) {
+        self.write(first, sockets, "", rules);
+    }
+
+    /// The same, with more about the datapath.
+    pub(crate) fn configure_datapath(&self, datapath: &str, rules: &str) {
+        self.write("", "", datapath, rules);
+    }
+
+    fn write(&self, first: &str, sockets: &str, datapath: &str, rules: &str) {
         let run = self.folder().join("run");
         let text = format!(
             "{first}\n[sockets]\nfolder = {run:?}\n{sockets}\n[datapath]\nfolder = {:?}\n\
-             suffix = {:?}\nslots = 16384\nslot_after = \"0 B\"\n{rules}",
+             suffix = {:?}\nslots = 16384\nslot_after = \"0 B\"\n{datapath}\n{rules}",
             self.pins, self.suffix
         );
         std::fs::write(self.config(), text).expect("write the configuration");

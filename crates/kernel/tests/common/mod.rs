@@ -1,6 +1,8 @@
 //! A datapath of the test's own, and two hosts with a wire between them, in network namespaces of their own.
 #![allow(dead_code, reason = "each file of tests uses a part")]
 
+pub(crate) mod container;
+
 use std::fs::File;
 use std::io::{Read, Write};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, TcpListener, TcpStream};
