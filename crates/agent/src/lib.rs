@@ -26,8 +26,8 @@ mod operate;
 pub use arms::compare::{Compared, Comparison};
 pub use config::{
     Bottleneck, Breaker, Compare, Config, ConfigError, Customized, DatapathOptions, Detail, Fleet,
-    Forest, Learnt, Matches, Mode, Ports, Prefix, Rollout, Rule, Safety, Select, Share, Sockets,
-    Steering, Turns,
+    Forest, Learnt, LogFormat, Matches, Mode, Ports, Prefix, Rollout, Rule, Safety, Select, Share,
+    Sockets, Steering, Turns,
 };
 pub use config::{Checked, check};
 pub use connection::Standing;

@@ -14,6 +14,7 @@ use trimtab_units::Time;
 
 use super::{Place, cluster, step};
 use crate::config::Prefix;
+use crate::daemon::note::Note;
 
 /// Clusters that are remembered; of more there is no need.
 const CLUSTERS_MAX: usize = 1024;
@@ -130,11 +131,13 @@ impl Measurements {
     }
 
     /// The comparison is over, and the next one begins.
-    pub(crate) fn begin_anew(&mut self, plan: &ThreeArms, now: Time) -> Vec<String> {
+    pub(crate) fn begin_anew(&mut self, plan: &ThreeArms, now: Time) -> Vec<Note> {
         let over = self.comparisons(plan, now);
         *self = Self { last: over, ..Self::default() };
         let shown = self.last.iter().filter(|of| !of.metrics.is_empty());
-        shown.map(|of| format!("the comparison is over: {of}")).collect()
+        let note =
+            |of: &Comparison| Note::on_rule(&of.rule, format!("the comparison is over: {of}"));
+        shown.map(note).collect()
     }
 
     /// What is known: of the present comparison where it says something, else of the last one.

@@ -71,6 +71,17 @@ pub enum Detail {
     Debug,
 }
 
+/// How a line of the log is written.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum LogFormat {
+    /// As text for people.
+    #[default]
+    Text,
+    /// As one JSON object with the time, the level and fields.
+    Json,
+}
+
 /// Everything that the file says.
 #[derive(Clone, Debug)]
 pub struct Config {
@@ -78,6 +89,8 @@ pub struct Config {
     pub mode: Mode,
     /// How much the log says.
     pub log: Detail,
+    /// How a line of the log is written.
+    pub log_format: LogFormat,
     /// Share of destination prefixes that are left with the safe setting, for comparison.
     pub holdback: Share,
     /// Whether new connections of the agent's network namespace get the algorithm, by sysctl.
@@ -259,6 +272,7 @@ impl Config {
             fleet,
             mode: raw.mode,
             log: raw.log,
+            log_format: raw.log_format,
             holdback: raw.holdback.0,
             default_algorithm: raw.default_algorithm,
             cpu: raw.cpu.0,

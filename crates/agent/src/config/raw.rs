@@ -10,7 +10,7 @@ use trimtab_units::{Bytes, Duration};
 
 use super::compare::{RawBreaker, RawCompare, RawRollout};
 use super::value::{OneOrMany, Ports, Prefix, Text};
-use super::{Detail, Mode};
+use super::{Detail, LogFormat, Mode};
 use super::{Safety, Share};
 
 #[derive(Debug, Deserialize)]
@@ -20,6 +20,8 @@ pub(super) struct Raw {
     pub(super) mode: Mode,
     #[serde(default)]
     pub(super) log: Detail,
+    #[serde(default)]
+    pub(super) log_format: LogFormat,
     #[serde(default = "no_holdback")]
     pub(super) holdback: Text<Share>,
     #[serde(default)]

@@ -14,6 +14,7 @@ use crate::arms::compare::{Comparison, Measurements};
 use crate::arms::{Arms, Place, step};
 use crate::config::{Config, Mode, Rule};
 use crate::connection::{Connection, Standing};
+use crate::daemon::note::Note;
 use crate::datapath::{Datapath, Link};
 use crate::doors::table::count;
 use crate::doors::view::RolloutStatus;
@@ -207,16 +208,17 @@ impl<D: Datapath> Core<D> {
             self.arms.breakers.forget(&rule);
             *self.arms.trips.entry(rule.clone()).or_default() += 1;
             let open = self.obey(now);
-            self.alerts.push(format!(
+            let text = format!(
                 "rule {rule} did harm and is let go: {why}; {} got back their former algorithm; \
                  `trimtab agent resume rule:{rule}` arms it again",
                 count(open, "connection")
-            ));
+            );
+            self.alerts.push(Note::on_rule(&rule, text));
         }
     }
 
     /// Of rules that have tripped since the last time that somebody asked.
-    pub(crate) fn take_alerts(&mut self) -> Vec<String> {
+    pub(crate) fn take_alerts(&mut self) -> Vec<Note> {
         std::mem::take(&mut self.alerts)
     }
 

@@ -27,6 +27,7 @@ use crate::connection::{Connection, Hint, Standing};
 use crate::core::arms::Comparing;
 use crate::core::tally::{NO_RULE, Tallies};
 use crate::daemon::governor::Governor;
+use crate::daemon::note::Note;
 use crate::datapath::{Datapath, Link};
 use crate::kernel::ahead::{Ahead, Now};
 use crate::kernel::assign::Addresses;
@@ -53,7 +54,7 @@ pub struct Core<D: Datapath> {
     by_addresses: HashMap<u64, FlowId>,
     hasher: RandomState,
     told: Told,
-    notes: Vec<String>,
+    notes: Vec<Note>,
     /// What connections ran before they were given an algorithm, as far as a rule assigns any.
     pub(crate) former: HashMap<Addresses, String>,
     /// What connections found to suit the places that they went to.
@@ -67,7 +68,7 @@ pub struct Core<D: Datapath> {
     /// Who runs what for comparison, what that shows, and which rules do harm.
     arms: Comparing,
     /// Of rules that did harm, for the log.
-    alerts: Vec<String>,
+    alerts: Vec<Note>,
     /// What the system's connections run without Trimtab, where the datapath has it.
     system: Option<Algorithm>,
     adopted: usize,
@@ -376,7 +377,8 @@ impl<D: Datapath> Core<D> {
             }
         }
         self.looks += u64::from(looked.reported);
-        self.notes.extend(looked.note);
+        let identity = connection.link.identity();
+        self.notes.extend(looked.note.map(|text| Note::of(identity, setting.rule, text)));
         match looked.next {
             Some(next) => self.plan(id, next),
             None if looked.sleeps => connection.share(&mut self.told),
@@ -451,7 +453,7 @@ impl<D: Datapath> Core<D> {
     }
 
     /// What there is to tell since the last time.
-    pub fn take_notes(&mut self) -> Vec<String> {
+    pub(crate) fn take_notes(&mut self) -> Vec<Note> {
         std::mem::take(&mut self.notes)
     }
 
@@ -514,12 +516,14 @@ pub(crate) fn addresses(identity: &Identity) -> Addresses {
 
 /// What is said the first time that the policy of a rule has no answer. That there is none is said
 /// when the agent reads its configuration.
-fn no_answer(rule: Option<&Rule>, distrust: Option<Distrust>) -> Option<String> {
+fn no_answer(rule: Option<&Rule>, distrust: Option<Distrust>) -> Option<Note> {
     let why = distrust.filter(|why| !matches!(why, Distrust::NoModel(_)))?;
     let name = &rule?.name;
-    Some(format!(
-        "rule {name}: the policy declined, so the fallback was chosen: {why}; `status` counts these cases"
-    ))
+    let text = format!(
+        "rule {name}: the policy declined, so the fallback was chosen: {why}; `status` counts \
+         these cases"
+    );
+    Some(Note::on_rule(name, text))
 }
 
 fn tally<'a>(

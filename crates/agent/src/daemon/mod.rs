@@ -4,6 +4,7 @@ pub(crate) mod governor;
 mod limit;
 pub(crate) mod lock;
 pub(crate) mod logging;
+pub(crate) mod note;
 mod notify;
 mod slots;
 
@@ -11,7 +12,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use log::{error, info, warn};
+use log::{Level, error, info, warn};
 use rustix::thread::{CapabilitySet, CapabilitySets, set_capabilities};
 use rustix::time::{ClockId, clock_gettime};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
@@ -22,6 +23,7 @@ use trimtab_units::{Duration, Time};
 use crate::config::{Config, DatapathOptions, Fleet};
 use crate::core::{Before, Core};
 use crate::daemon::lock::Lock;
+use crate::daemon::note::Note;
 use crate::daemon::notify::Manager;
 use crate::daemon::slots::{Full, Room};
 use crate::datapath::algorithm;
@@ -95,7 +97,8 @@ impl Shared {
         let now = trimtab_kernel::now();
         let mut done = self.core().operate(order, &by.name(), now)?;
         self.ordered.store(true, Ordering::Relaxed);
-        info!("{}, by order of {}", done.text, by.name());
+        let (name, target) = (by.name(), &order.target);
+        info!(by = name.as_str(), order_target:% = target; "{}, by order of {name}", done.text);
         if let Err(error) = self.keep_orders() {
             warn!("{error}");
             done.text = format!("{}. But: {error}", done.text);
@@ -159,7 +162,7 @@ fn tell_of(config: &Config) {
 /// The configuration is wrong, another agent runs, the kernel lacks something, or a socket cannot be made.
 pub fn run(path: &Path) -> Result<(), Error> {
     let config = Config::read(path)?;
-    logging::say(config.log);
+    logging::say(config.log, config.log_format);
     let mut lock = Lock::sockets(&config.sockets.folder)?;
     let reload = on_signal(SIGHUP)?;
     let stops = [on_signal(SIGTERM)?, on_signal(SIGINT)?];
@@ -450,7 +453,7 @@ impl Agent {
             (next, core.take_notes(), core.take_alerts())
         };
         if !alerts.is_empty() {
-            alerts.iter().for_each(|alert| warn!("{alert}"));
+            alerts.iter().for_each(|alert| alert.log(Level::Warn));
             self.shared.ordered.store(true, Ordering::Relaxed);
             if let Err(error) = self.shared.keep_orders() {
                 warn!("{error}");
@@ -476,9 +479,9 @@ impl Agent {
     }
 
     /// Tells what is new of connections, but not of thousands at once.
-    fn tell_some(&mut self, notes: &[String]) {
+    fn tell_some(&mut self, notes: &[Note]) {
         let room = NOTES.saturating_sub(self.notes);
-        notes.iter().take(room).for_each(|note| info!("{note}"));
+        notes.iter().take(room).for_each(|note| note.log(Level::Info));
         self.notes += notes.len();
     }
 
@@ -508,7 +511,9 @@ impl Agent {
                 && !found.algorithm.is_empty()
                 && !self.assignment.is_ours(&found.algorithm)
             {
+                let network = logging::network(who.remote.ip());
                 info!(
+                    connection = who.id.0, network:%, algorithm = found.algorithm.as_str();
                     "{}: was given {} by hand, and is left to it",
                     logging::connection(who),
                     found.algorithm
@@ -525,7 +530,8 @@ impl Agent {
         self.notes = 0;
         self.look_up_ended();
         self.expire_orders(now);
-        let notes = self.assignment.run(&self.shared, now);
+        let told = self.assignment.run(&self.shared, now);
+        let notes: Vec<Note> = told.into_iter().map(Note::from).collect();
         self.tell_some(&notes);
         if let Some(trouble) = self.default.as_mut().and_then(DefaultAlgorithm::look) {
             warn!("{trouble}");
@@ -665,7 +671,7 @@ impl Agent {
                     .to_owned(),
             ));
         }
-        logging::say(config.log);
+        logging::say(config.log, config.log_format);
         tell_of(&config);
         self.assignment.follow(&config, now);
         core.reload(config, now);

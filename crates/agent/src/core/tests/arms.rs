@@ -32,7 +32,7 @@ fn until_tripped(core: &mut Core<Fake>, fake: &Fake) -> (f64, String) {
     let mut now = Time::ZERO;
     while now < Time::from_secs(60) {
         now = pass_by(core, fake, now, 1.0, STEP);
-        if let Some(alert) = core.take_alerts().pop() {
+        if let Some(alert) = told(core.take_alerts()).pop() {
             return (now.as_secs_f64(), alert);
         }
     }
@@ -92,7 +92,7 @@ fn a_rule_that_does_harm_to_a_thousand_connections_is_stopped_within_30_s() {
         let now = Time::from_secs_f64(took);
         let now = pass_by(&mut core, &fake, now, 10.0, STEP);
         assert_eq!(standing(&core, 1), Standing::Tripped, "{what}");
-        assert_eq!(core.take_alerts(), [""; 0], "{what}: once is enough");
+        assert_eq!(told(core.take_alerts()), [""; 0], "{what}: once is enough");
         // Armed again it steers again.
         resume(&mut core, now);
         pass_by(&mut core, &fake, now, 2.0, STEP);
@@ -129,7 +129,7 @@ fn three_arms_are_whole_networks_and_change_sides_together() {
     assert_eq!(seen, BTreeSet::from(arms.map(|(a, d)| (a, d.to_owned()))));
     // The fake's queue is 1.25/δ packets of 1 ms: 6.25 ms when steered and 2.5 ms in both controls.
     let now = pass_by(&mut core, &fake, now, 10.0, STEP);
-    let told = core.take_notes();
+    let told = told(core.take_notes());
     assert!(
         told.iter().any(|note| note.starts_with("the comparison is over: rule web")),
         "{told:?}"

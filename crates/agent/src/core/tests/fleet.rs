@@ -198,7 +198,7 @@ fn another_algorithm_than_the_rules_is_told_and_changes_nothing() {
     let mut core = Core::with_edge(fake.clone(), config(RULE), Some(edge.clone()), Time::ZERO);
     edge.learn(key(), force(2, "vivace", &[("gamma", 20.0)]));
     pass(&mut core, &fake, Time::ZERO, 1.0);
-    let notes = core.take_notes();
+    let notes = told(core.take_notes());
     assert_eq!(
         notes,
         ["tv/192.0.2.0/24: the engine configures vivace, and the rule is about copa: name that \

@@ -14,7 +14,9 @@ fn a_connection_that_suffers_goes_back_rests_and_is_steered_again() {
     assert_eq!(standing(&core, 1), Standing::Resting);
     assert_eq!((web.borrow().knobs["delta"], web.borrow().knobs["pacing_gain"]), (0.5, 2.0));
     assert!(
-        core.take_notes().iter().any(|note| note.contains("back to the fallback, after losses"))
+        told(core.take_notes())
+            .iter()
+            .any(|note| note.contains("back to the fallback, after losses"))
     );
     let now = pass(&mut core, &fake, now, 5.0);
     assert_eq!(standing(&core, 1), Standing::Resting);
@@ -86,7 +88,7 @@ fn losses_that_are_nobodys_doing_are_found_out_and_forgiven() {
         now = pass(&mut core, &fake, now, 1.0);
     }
     assert_eq!(core.tallies()[&("fixed".to_owned(), Arm::Treated)].fallbacks, 1);
-    assert!(core.take_notes().iter().any(|note| note.contains("as much without steering")));
+    assert!(told(core.take_notes()).iter().any(|note| note.contains("as much without steering")));
 }
 
 /// In mode `advise`, when its rule goes, and when the agent stops.

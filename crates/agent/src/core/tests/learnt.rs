@@ -56,7 +56,7 @@ fn a_learnt_policy_chooses_among_what_the_kernel_runs() {
     let text = core.why("1", now).unwrap().to_string();
     assert!(text.contains("cubic -> copa: the learnt policy prefers it"), "{text}");
     assert_eq!(core.tallies()[&("web".to_owned(), Arm::Treated)].unanswered, 0);
-    assert_eq!(core.take_notes(), [""; 0]);
+    assert_eq!(told(core.take_notes()), [""; 0]);
 }
 
 #[test]
@@ -142,7 +142,7 @@ fn without_an_answer_of_the_policy_what_is_safe_runs() {
         let unanswered = core.tallies()[&("web".to_owned(), Arm::Treated)].unanswered;
         assert!((8..=10).contains(&unanswered), "every second of two connections: {unanswered}");
         // What is known when the configuration is read is reported then.
-        let notes = core.take_notes();
+        let notes = told(core.take_notes());
         assert_eq!(notes.len(), usize::from(trouble.is_empty()), "{notes:?}");
         assert!(notes.iter().all(|note| note.contains(why)), "{notes:?}");
     }

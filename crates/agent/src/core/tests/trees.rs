@@ -63,7 +63,7 @@ fn what_the_guard_did_is_told_once() {
     phone.borrow_mut().identity.algorithm = "cubic";
     phone.borrow_mut().alarm = Some(Alarm::RunAway);
     let now = pass(&mut core, &fake, now, 3.0);
-    let notes = core.take_notes();
+    let notes = told(core.take_notes());
     assert_eq!(notes, ["connection 1 to 192.0.2.0/24: the window ran away; cubic goes on with it"]);
     let why = core.why("5000", now).unwrap().to_string();
     assert!(why.contains("muses -> cubic: the policy's guard"), "{why}");
