@@ -206,8 +206,12 @@ mod tests {
     use ratatui::backend::TestBackend;
 
     use super::*;
+    use crate::arms::compare::{Compared, Comparison};
     use crate::config::Mode;
     use crate::connection::Standing;
+    use crate::core::Tally;
+    use crate::doors::view::RuleStatus;
+    use trimtab_fleet::experiment::Effect;
     use trimtab_steer::safety::Arm;
 
     fn flow(id: u64, mbps: f64, rtt_ms: f64) -> FlowView {
@@ -295,6 +299,42 @@ mod tests {
         assert_eq!(screen.on_key(KeyCode::Char('s').into()), Next::Go);
         assert_eq!(order(&drawn(&mut screen, 12)), ["1", "3", "2"]);
         assert_eq!(screen.on_key(KeyCode::Char('q').into()), Next::End);
+    }
+
+    #[test]
+    fn the_third_arm_is_shown_with_the_estimate_and_its_interval() {
+        let mut look = look();
+        let of = |arm| RuleStatus {
+            rule: "web".to_owned(),
+            arm,
+            open: 3,
+            active: 2,
+            closing: 0,
+            tally: Tally::default(),
+        };
+        look.status.rules = vec![of(Arm::Treated), of(Arm::Holdback), of(Arm::Former)];
+        look.status.comparisons = vec![Comparison {
+            rule: "web".to_owned(),
+            control: Arm::Former,
+            over: true,
+            networks: 12,
+            metrics: vec![Compared {
+                metric: "score".to_owned(),
+                steered: 2.2,
+                control: 2.0,
+                change: Some(Effect { value: 0.1, low: 0.05, high: 0.15 }),
+                difference: None,
+                pairs: 24,
+            }],
+        }];
+        let mut terminal = Terminal::new(TestBackend::new(100, 20)).unwrap();
+        terminal.draw(|frame| Screen::default().draw(frame, &mut look)).unwrap();
+        let text = terminal.backend().to_string();
+        assert!(text.contains("steered vs. former arm (12 networks, 24 pairs)"), "{text}");
+        assert!(text.contains("score 2.2000 vs. 2.0000, +10.0% (+5.0 to +15.0%)"), "{text}");
+        for arm in ["treated", "holdback", "former"] {
+            assert!(text.lines().any(|line| line.contains("web") && line.contains(arm)), "{text}");
+        }
     }
 
     #[test]
