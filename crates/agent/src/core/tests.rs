@@ -27,7 +27,7 @@ mod trees;
 
 /// What the log would have.
 fn told(notes: Vec<Note>) -> Vec<String> {
-    notes.iter().map(ToString::to_string).collect()
+    notes.into_iter().map(|note| note.to_string()).collect()
 }
 
 /// A connection of the tests: a link of 12 Mbit/s and 20 ms on which Copa keeps its queue, and CUBIC one of 80 ms.

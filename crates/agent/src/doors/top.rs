@@ -327,7 +327,7 @@ mod tests {
                 pairs: 24,
             }],
         }];
-        let mut terminal = Terminal::new(TestBackend::new(100, 20)).unwrap();
+        let mut terminal = Terminal::new(TestBackend::new(120, 20)).unwrap();
         terminal.draw(|frame| Screen::default().draw(frame, &mut look)).unwrap();
         let text = terminal.backend().to_string();
         assert!(text.contains("steered vs. former arm (12 networks, 24 pairs)"), "{text}");
