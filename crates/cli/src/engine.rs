@@ -36,6 +36,10 @@ pub(crate) fn run(args: Engine) -> Result<(), Failure> {
             let audit = client(&ask)?.audit(limit).map_err(Failure::input)?;
             show(&audit, ask.json, engine::audit_text)
         }
+        EngineCommand::Comparisons(ask) => {
+            let all = client(&ask)?.comparisons().map_err(Failure::input)?;
+            show(&all, ask.json, engine::comparisons_text)
+        }
         EngineCommand::Experiment(command) => study::experiment(command),
         EngineCommand::Rollout(command) => study::rollout(command),
         EngineCommand::Token(command) => token(command),

@@ -65,6 +65,8 @@ pub(crate) enum EngineCommand {
         #[command(flatten)]
         ask: AskEngine,
     },
+    /// Show what hosts found by comparing their rules with control arms.
+    Comparisons(AskEngine),
     /// Keep an aggregate at its best guess.
     Pause(Order),
     /// Let an aggregate learn again; it starts from pinned knobs, where there are any.

@@ -8,6 +8,7 @@ use tokio::sync::broadcast;
 use trimtab_fleet_client::{Name, Token};
 
 use crate::clock::now_ms;
+use crate::comparisons::Comparisons;
 use crate::config::Limits;
 use crate::health::Health;
 use crate::ingest::Ingest;
@@ -39,6 +40,7 @@ pub(crate) struct Engine {
     pub(crate) started_ms: i64,
     pub(crate) changes: broadcast::Sender<Changed>,
     pub(crate) health: Health,
+    pub(crate) comparisons: Comparisons,
     /// Lines about refusals, which anybody may cause.
     pub(crate) refusals: LogLimit,
     /// Set when the engine ends: who waits is answered.
@@ -79,6 +81,7 @@ impl Engine {
             started_ms: now_ms(),
             changes: broadcast::channel(ROUNDS).0,
             health: Health::new(now_ms()),
+            comparisons: Comparisons::default(),
             ending: AtomicBool::new(false),
             learning: RwLock::new(parts.learning),
             tokens: RwLock::default(),

@@ -12,6 +12,7 @@ mod api;
 mod broker;
 mod clock;
 mod closer;
+mod comparisons;
 mod config;
 mod dashboard;
 mod engine;
@@ -36,6 +37,7 @@ pub use run::run;
 pub use store::StoreError;
 pub use study_tables::{experiment_text, experiments_text, rollout_text, rollouts_text};
 pub use tables::{
-    aggregate_text, aggregates_text, audit_text, explain_text, status_text, tokens_text,
+    aggregate_text, aggregates_text, audit_text, comparisons_text, explain_text, status_text,
+    tokens_text,
 };
 pub use tokens::{add_token, list_tokens, revoke_token};

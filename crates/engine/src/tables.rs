@@ -4,8 +4,9 @@ use std::fmt::Write as _;
 
 use comfy_table::{CellAlignment, Table};
 use serde_json::Value;
+use trimtab_fleet_client::experiment::Effect;
 use trimtab_fleet_client::{
-    AggregateBody, AggregatesBody, AuditBody, DecisionsBody, StatusBody, Token,
+    AggregateBody, AggregatesBody, AuditBody, ComparisonsBody, DecisionsBody, StatusBody, Token,
 };
 
 /// A time, as `2026-11-22 04:20:00`, in UTC.
@@ -130,6 +131,54 @@ pub fn aggregates_text(body: &AggregatesBody) -> String {
     }
     let more = if body.more { "there are more: search, or raise --limit\n" } else { "" };
     finish(&rows) + more
+}
+
+/// What hosts found by comparing their rules.
+pub fn comparisons_text(body: &ComparisonsBody) -> String {
+    if body.comparisons.is_empty() {
+        return "none yet; agents with [compare] and [fleet] send what they find\n".to_owned();
+    }
+    let head = [
+        "HOST", "RULE", "VS.", "NETWORKS", "STATE", "METRIC", "STEERED", "CONTROL", "CHANGE",
+        "RECEIVED",
+    ];
+    let mut rows = table(head, &[3, 6, 7]);
+    for one in &body.comparisons {
+        let found = &one.found;
+        let state = if found.over { "over" } else { "running" };
+        let row = |[metric, steered, control, change]: [String; 4]| {
+            [
+                one.host.clone(),
+                found.rule.clone(),
+                found.control.clone(),
+                found.networks.to_string(),
+                state.to_owned(),
+                metric,
+                steered,
+                control,
+                change,
+                time(one.received_ms),
+            ]
+        };
+        if found.metrics.is_empty() {
+            rows.add_row(row(["too little is known", "-", "-", "-"].map(str::to_owned)));
+        }
+        for of in &found.metrics {
+            let change = match (&of.change, &of.difference) {
+                (Some(Effect { value, low, high }), _) => {
+                    let [value, low, high] = [value, low, high].map(|share| share * 100.0);
+                    format!("{value:+.1}% ({low:+.1} to {high:+.1}%)")
+                }
+                (None, Some(Effect { value, low, high })) => {
+                    format!("{value:+.4} ({low:+.4} to {high:+.4})")
+                }
+                (None, None) => "-".to_owned(),
+            };
+            let (steered, control) = (number(Some(of.steered)), number(Some(of.control)));
+            rows.add_row(row([of.metric.clone(), steered, control, change]));
+        }
+    }
+    finish(&rows)
 }
 
 /// An aggregate, in a line.

@@ -4,7 +4,8 @@ mod common;
 
 use std::net::TcpListener;
 use std::time::{Duration as StdDuration, Instant};
-use trimtab_fleet_client::Name;
+use trimtab_fleet_client::experiment::Effect;
+use trimtab_fleet_client::{HostComparisons, MetricCompared, Name, RuleCompared};
 
 use common::Site;
 use trimtab_fleet_client::edge::{Edge, Key, Observation, Options};
@@ -136,4 +137,46 @@ fn who_may_not_speak_is_told_what_to_do() {
         let trouble = wait_for("the trouble", || edge.status().trouble);
         assert!(trouble.contains(what), "{trouble}");
     }
+}
+
+#[test]
+fn what_a_host_finds_by_comparing_its_rules_is_there_for_viewers() {
+    let site = Site::at(0, "800ms", "");
+    let engine = site.start();
+    let edge = Edge::start(&options(&site, &engine.url, &site.edge)).unwrap();
+    let found = |steered: f64| HostComparisons {
+        host: "edge-7".to_owned(),
+        rules: vec![RuleCompared {
+            rule: "web".to_owned(),
+            control: "former".to_owned(),
+            over: false,
+            networks: 12,
+            metrics: vec![MetricCompared {
+                metric: "score".to_owned(),
+                steered,
+                control: 2.0,
+                change: Some(Effect { value: 0.1, low: 0.05, high: 0.15 }),
+                difference: None,
+                pairs: 24,
+            }],
+        }],
+    };
+    let viewer = engine.client(&site.viewer);
+    assert_eq!(viewer.comparisons().unwrap().comparisons, []);
+    for steered in [2.1, 2.2] {
+        edge.compared(found(steered));
+        let known = wait_for("the comparison", || {
+            let known = viewer.comparisons().unwrap().comparisons;
+            let is_new = |of: &RuleCompared| of.metrics[0].steered == steered;
+            known.first().is_some_and(|one| is_new(&one.found)).then_some(known)
+        });
+        // The last of the host is in place of what it sent before.
+        let [one] = &known[..] else { panic!("{known:?}") };
+        assert_eq!((one.host.as_str(), &one.found), ("edge-7", &found(steered).rules[0]));
+    }
+    let text = trimtab_engine::comparisons_text(&viewer.comparisons().unwrap());
+    let cells: Vec<&str> = text.lines().nth(1).expect("a row").split_whitespace().collect();
+    let expected = "edge-7 web former 12 running score 2.2000 2.0000 +10.0% (+5.0 to +15.0%)";
+    assert_eq!(cells[..12].join(" "), expected, "{text}");
+    assert_eq!(edge.status().trouble, None);
 }

@@ -9,10 +9,10 @@ use ureq::Agent;
 use ureq::tls::{PemItem, RootCerts, TlsConfig, parse_pem};
 
 use crate::api::{
-    AggregateBody, AggregatesBody, AuditBody, ConfigurationAnswer, ConfigurationQuery,
-    DecisionsBody, ErrorBody, ExperimentBody, ExperimentsBody, Hold, Name, NewExperiment,
-    NewRollout, OrderBody, ReportAnswer, ReportBatch, RolloutBody, RolloutOrder, RolloutsBody,
-    ServicesBody, StatusBody, StopExperiment,
+    AggregateBody, AggregatesBody, AuditBody, ComparisonsBody, ConfigurationAnswer,
+    ConfigurationQuery, DecisionsBody, Done, ErrorBody, ExperimentBody, ExperimentsBody, Hold,
+    HostComparisons, Name, NewExperiment, NewRollout, OrderBody, ReportAnswer, ReportBatch,
+    RolloutBody, RolloutOrder, RolloutsBody, ServicesBody, StatusBody, StopExperiment,
 };
 use crate::error::Error;
 
@@ -180,6 +180,22 @@ impl Client {
     /// The engine is not there, or refuses.
     pub fn order(&self, order: &OrderBody) -> Result<AggregateBody, Error> {
         self.post("/v1/aggregate", order)
+    }
+
+    /// What hosts found by comparing their rules.
+    ///
+    /// # Errors
+    /// The engine is not there, or refuses.
+    pub fn comparisons(&self) -> Result<ComparisonsBody, Error> {
+        self.get("/v1/comparisons", &[])
+    }
+
+    /// Hands in what a host found by comparing its rules.
+    ///
+    /// # Errors
+    /// The engine is not there, or refuses; one of an earlier version does not know comparisons.
+    pub(crate) fn tell_comparisons(&self, found: &HostComparisons) -> Result<Done, Error> {
+        self.post("/v1/comparisons", found)
     }
 
     /// The audit log, the latest first.

@@ -9,6 +9,7 @@ use trimtab_datapath::Totals;
 use trimtab_fleet::experiment::{
     CONTROLS, Cell, CellOf, Effect, Estimated, Observation, ThreeArms,
 };
+use trimtab_fleet_client::{MetricCompared, RuleCompared};
 use trimtab_steer::safety::{Arm, Measured};
 use trimtab_units::Time;
 
@@ -195,6 +196,26 @@ fn compared(metric: usize, of: &Estimated) -> Compared {
         change: if is_log { Some(ratio(of.effect)) } else { of.relative },
         difference: (!is_log).then_some(of.effect),
         pairs: of.pairs,
+    }
+}
+
+impl From<&Comparison> for RuleCompared {
+    fn from(of: &Comparison) -> Self {
+        let metric = |of: &Compared| MetricCompared {
+            metric: of.metric.clone(),
+            steered: of.steered,
+            control: of.control,
+            change: of.change,
+            difference: of.difference,
+            pairs: of.pairs as u64,
+        };
+        Self {
+            rule: of.rule.clone(),
+            control: of.control.name().to_owned(),
+            over: of.over,
+            networks: of.networks as u64,
+            metrics: of.metrics.iter().map(metric).collect(),
+        }
     }
 }
 

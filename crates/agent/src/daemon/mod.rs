@@ -17,6 +17,7 @@ use rustix::thread::{CapabilitySet, CapabilitySets, set_capabilities};
 use rustix::time::{ClockId, clock_gettime};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use trimtab_fleet_client::edge::Edge;
+use trimtab_fleet_client::{HostComparisons, RuleCompared};
 use trimtab_kernel::{Algorithm, Datapath, Event, EventKind, Flow, Identity, Options, Origin};
 use trimtab_units::{Duration, Time};
 
@@ -52,6 +53,8 @@ const CHORES: Duration = Duration::from_secs(1);
 const REAP: Duration = Duration::from_secs(10);
 /// Between walks over connections on former programs, which get the present ones when they rest.
 const RENEW: Duration = Duration::from_secs(10);
+/// Between hand-ins of comparisons to the engine of a fleet.
+const COMPARED: Duration = Duration::from_secs(60);
 /// Ended connections that are looked up in a second, to see whether they only changed their algorithm.
 const LOOK_UPS: usize = 50;
 /// Lines on connections in a second; further ones are counted.
@@ -317,6 +320,8 @@ struct Agent {
     reaped: u64,
     chores_at: Time,
     reaped_at: Time,
+    /// When comparisons were last handed to the engine of a fleet.
+    compared_at: Time,
     /// What is wrong with the limit of memory.
     limit: Option<String>,
     room: Room,
@@ -383,6 +388,7 @@ impl Agent {
             reaped: 0,
             chores_at: now,
             reaped_at: now,
+            compared_at: now,
             limit: None,
             room: Room::default(),
             open,
@@ -586,6 +592,7 @@ impl Agent {
         missing.iter().filter(|what| !self.missing.contains(what)).for_each(|what| warn!("{what}"));
         self.missing.clone_from(&missing);
         let full = self.room.troubles(&full);
+        self.tell_comparisons(now);
         let edge = self.edge.as_ref().map(|edge| edge.status());
         let of_edge = edge.as_ref().and_then(|edge| edge.trouble.clone());
         if of_edge.is_some() != self.edge_told {
@@ -621,6 +628,20 @@ impl Agent {
             .collect();
         drop(frame);
         self.manager.alive(&count(self.open, "connection"));
+    }
+
+    /// Hands what the rules' comparisons found to the engine of the fleet, once a minute.
+    fn tell_comparisons(&mut self, now: Time) {
+        let Some(edge) = self.edge.as_ref().filter(|_| now.since(self.compared_at) >= COMPARED)
+        else {
+            return;
+        };
+        self.compared_at = now;
+        let found = self.shared.core().comparing().comparisons(now);
+        if !found.is_empty() {
+            let rules = found.iter().map(RuleCompared::from).collect();
+            edge.compared(HostComparisons { host: host_name(), rules });
+        }
     }
 
     /// Orders whose time is over end, and what sockets run follows.
@@ -710,6 +731,11 @@ pub(crate) fn spawn(name: &str, work: impl FnOnce() + Send + 'static) -> Result<
         .spawn(work)
         .map(drop)
         .map_err(|e| Error::system(format!("start the thread {name}"), e))
+}
+
+/// The name of this machine, as the kernel has it.
+fn host_name() -> String {
+    rustix::system::uname().nodename().to_string_lossy().into_owned()
 }
 
 /// Processor time of this thread.

@@ -15,6 +15,7 @@ mod hints;
 mod hook;
 mod learnt;
 mod lifetime;
+mod log;
 mod model;
 mod muses;
 mod nginx;

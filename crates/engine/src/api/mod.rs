@@ -1,5 +1,6 @@
 //! The HTTP API. Its routes come from one table (`routes.rs`), as does its description.
 
+mod comparisons;
 mod edge;
 mod gate;
 mod operator;

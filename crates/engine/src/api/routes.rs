@@ -6,13 +6,14 @@ use axum::routing::{MethodRouter, get, post};
 use schemars::{JsonSchema, SchemaGenerator};
 use serde_json::Value;
 use trimtab_fleet_client::{
-    AggregateBody, AggregatesBody, AuditBody, ConfigurationAnswer, ConfigurationQuery,
-    DecisionsBody, Done, ExperimentBody, ExperimentsBody, NewExperiment, NewRollout, NewToken,
-    OrderBody, ReportAnswer, ReportBatch, RevokeToken, Role, RolloutBody, RolloutOrder,
-    RolloutsBody, ServicesBody, StatusBody, StopExperiment, TokenSecret, TokensBody,
+    AggregateBody, AggregatesBody, AuditBody, ComparisonsBody, ConfigurationAnswer,
+    ConfigurationQuery, DecisionsBody, Done, ExperimentBody, ExperimentsBody, HostComparisons,
+    NewExperiment, NewRollout, NewToken, OrderBody, ReportAnswer, ReportBatch, RevokeToken, Role,
+    RolloutBody, RolloutOrder, RolloutsBody, ServicesBody, StatusBody, StopExperiment, TokenSecret,
+    TokensBody,
 };
 
-use super::{edge, operator, studies};
+use super::{comparisons, edge, operator, studies};
 use crate::engine::Engine;
 
 /// Writes the schema of a body, a query or an answer.
@@ -71,6 +72,10 @@ pub(super) fn routes() -> Vec<Route> {
         post "/v1/configurations" EDGES edge::configurations [body ConfigurationQuery]
             => ConfigurationAnswer,
             "The configurations that an edge does not have yet, at once or when one changes";
+        post "/v1/comparisons" EDGES comparisons::tell [body HostComparisons]
+            => Done, "Keep what a host found by comparing its rules, in place of its last";
+        get "/v1/comparisons" READERS comparisons::list
+            => ComparisonsBody, "What hosts found by comparing their rules with control arms";
         get "/v1/services" ALL operator::services
             => ServicesBody, "The services";
         get "/v1/status" READERS operator::status

@@ -1,6 +1,7 @@
 // Which page is shown, by the address behind `#`, and who may see it.
 
 import { ask, token } from "/assets/api.js";
+import { hosts } from "/assets/hosts.js";
 import { experiment, rollout, studies } from "/assets/studies.js";
 import { aggregate, audit, list, make } from "/assets/views.js";
 
@@ -47,7 +48,7 @@ async function show() {
   const [path, query] = location.hash.slice(1).split("?");
   const name = Object.fromEntries(new URLSearchParams(query));
   const pages = {
-    "/aggregate": () => aggregate(name, show), "/audit": audit, "/experiments": studies,
+    "/aggregate": () => aggregate(name, show), "/audit": audit, "/hosts": hosts, "/experiments": studies,
     "/experiment": () => experiment(name, show), "/rollout": () => rollout(name, show),
   };
   try {

@@ -1,9 +1,11 @@
 //! Requests and answers of the engine's HTTP API: JSON, with the units in the names.
 
+mod compare;
 mod state;
 mod study;
 mod types;
 
+pub use compare::{ComparisonsBody, HostCompared, HostComparisons, MetricCompared, RuleCompared};
 pub use state::{
     Audit, Counts, Damaged, ErrorBody, Hold, KnobInfo, Name, ReadyBody, Role, ServiceInfo, Token,
 };

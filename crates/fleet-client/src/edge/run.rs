@@ -13,7 +13,7 @@ use trimtab_units::{Duration, Time};
 use super::book::{Book, InForce, Observation};
 use super::outbox::Outbox;
 use super::state::{State, StateError};
-use crate::{Client, ConfigurationItem, ConfigurationQuery, Error, Held};
+use crate::{Client, ConfigurationItem, ConfigurationQuery, Error, Held, HostComparisons};
 
 /// Aggregates of one question; the engine answers no more.
 const ASK_MAX: usize = 1000;
@@ -69,6 +69,8 @@ pub struct Edge {
 struct Shared {
     book: Mutex<Book>,
     status: Mutex<Status>,
+    /// What the host found by comparing its rules, until it is sent.
+    found: Mutex<Option<HostComparisons>>,
     /// Something is unknown, or the edge ends.
     wake: Condvar,
     woken: Mutex<bool>,
@@ -104,6 +106,7 @@ impl Edge {
             shared: Arc::new(Shared {
                 book: Mutex::new(book),
                 status: Mutex::default(),
+                found: Mutex::default(),
                 wake: Condvar::new(),
                 woken: Mutex::new(false),
                 ending: AtomicBool::new(false),
@@ -155,6 +158,12 @@ impl Edge {
     pub fn close(&self, until: Time) -> Vec<trimtab_fleet::Report> {
         let ended = self.shared.book().close(until, |_| Duration::ZERO);
         ended.into_iter().map(|one| one.report).collect()
+    }
+
+    /// Hands in what this host found by comparing its rules; the engine keeps the last. Of what
+    /// waits for the engine only the last is sent.
+    pub fn compared(&self, found: HostComparisons) {
+        *self.shared.found() = Some(found);
     }
 
     /// How it does.
@@ -223,6 +232,10 @@ impl Shared {
 
     fn status(&self) -> MutexGuard<'_, Status> {
         self.status.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn found(&self) -> MutexGuard<'_, Option<HostComparisons>> {
+        self.found.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn ends(&self) -> bool {
@@ -436,6 +449,7 @@ impl Reporting {
             self.lengths.refresh(&self.client, &self.shared)?;
         }
         self.ask_for_unknown()?;
+        self.tell_comparisons()?;
         loop {
             // Larger than any before, also where what was kept is lost.
             let last = self.keeper.sequence.load(Ordering::Relaxed);
@@ -459,6 +473,19 @@ impl Reporting {
                     return Err(error);
                 }
                 Err(error) => return Err(error),
+            }
+        }
+    }
+
+    fn tell_comparisons(&self) -> Result<(), Error> {
+        let Some(found) = self.shared.found().take() else { return Ok(()) };
+        match self.client.tell_comparisons(&found) {
+            // An engine of an earlier version has no place for it; reports are to go on.
+            Ok(_) | Err(Error::Refused(_) | Error::NotAllowed { .. }) => Ok(()),
+            Err(error) => {
+                // What the host found meanwhile is newer.
+                self.shared.found().get_or_insert(found);
+                Err(error)
             }
         }
     }

@@ -362,3 +362,50 @@ fn reports_settle_for_a_twentieth_of_the_interval_and_four_seconds_at_most() {
         assert_eq!(settle(SECOND * interval), Duration::from_millis(expected), "{interval} s");
     }
 }
+
+fn found(host: &str) -> HostComparisons {
+    HostComparisons { host: host.to_owned(), rules: Vec::new() }
+}
+
+#[test]
+fn an_engine_that_knows_no_comparisons_gets_the_reports_all_the_same() {
+    let engine = StandIn::new(|request| match request.path() {
+        SERVICES => services(),
+        REPORTS => kept(1),
+        _ => Reply::Of(404, String::new()),
+    });
+    let (mut reporting, _folder) = reporting(&engine);
+    reporting.shared.book().learn(key(), force(1, SECOND), now());
+    let interval = Interval::at(now(), SECOND);
+    reporting.shared.book().record(&key(), 1, interval, &Observation::default());
+    let ended = reporting.shared.book().close(now() + SECOND * 3, settle);
+    reporting.outbox.add(&ended);
+    *reporting.shared.found() = Some(found("a"));
+    reporting.talk().unwrap();
+    assert_eq!(engine.asked_of("/v1/comparisons").len(), 1);
+    assert_eq!(engine.asked_of(REPORTS).len(), 1);
+    reporting.talk().unwrap();
+    assert_eq!(engine.asked_of("/v1/comparisons").len(), 1, "it was sent");
+}
+
+#[test]
+fn of_comparisons_that_wait_the_last_is_sent() {
+    let mut away = true;
+    let engine = StandIn::new(move |request| match request.path() {
+        SERVICES => services(),
+        _ if std::mem::take(&mut away) => refusal(503, "later"),
+        _ => ok(&json!({ "done": true })),
+    });
+    let (mut reporting, _folder) = reporting(&engine);
+    *reporting.shared.found() = Some(found("first"));
+    assert!(matches!(reporting.talk(), Err(Error::Later(_))));
+    assert_eq!(*reporting.shared.found(), Some(found("first")), "it waits");
+    *reporting.shared.found() = Some(found("second"));
+    reporting.talk().unwrap();
+    let asked = engine.asked_of("/v1/comparisons");
+    let hosts = asked
+        .iter()
+        .map(|request| serde_json::from_str::<HostComparisons>(&request.body).unwrap().host);
+    assert_eq!(hosts.collect::<Vec<_>>(), ["first", "second"]);
+    assert_eq!(*reporting.shared.found(), None);
+}
