@@ -200,22 +200,29 @@ static __always_inline void ask(struct tt_asked *asked, struct tcp_sock *tp, boo
  * agent's kernel/assign.rs says of a socket that an earlier walk told of. No algorithm has run by
  * then: the kernel calls this before it starts one (tcp_init_transfer of net/ipv4/tcp_input.c).
  */
-static __always_inline void give(struct bpf_sock_ops *ctx, struct tcp_sock *tp, struct tt_choice *choice)
+static __always_inline void give(struct bpf_sock_ops *ctx, struct tcp_sock *tp, const struct tt_choice *choice)
 {
 	struct tt_given *given = bpf_sk_storage_get(&tt_given, tp, 0, 0);
 	struct tt_gave *gave;
 	u8 runs[TT_NAME_SIZE] __attribute__((aligned(8))) = {};
+	u8 to[TT_NAME_SIZE] __attribute__((aligned(8)));
 	bool by_hand;
 	int failed;
 	u32 zero = 0;
 
 	if (bpf_getsockopt(ctx, SOL_TCP, TCP_CONGESTION, runs, TT_NAME_SIZE))
 		return;
+	if (choice->gives != TT_GIVES_FORMER)
+		copy(to, choice->algorithm);
+	else if (given && given->given[0])
+		copy(to, given->former);
+	else
+		return; /* it was given nothing */
 	by_hand = given && given->given[0] ? !same(runs, given->given) : is_chosen(tp);
-	if (by_hand || same(runs, choice->algorithm))
+	if (by_hand || same(runs, to))
 		return;
 	given = bpf_sk_storage_get(&tt_given, tp, 0, BPF_SK_STORAGE_GET_F_CREATE);
-	failed = given ? bpf_setsockopt(ctx, SOL_TCP, TCP_CONGESTION, choice->algorithm, TT_NAME_SIZE) : -ENOMEM;
+	failed = given ? bpf_setsockopt(ctx, SOL_TCP, TCP_CONGESTION, to, TT_NAME_SIZE) : -ENOMEM;
 	gave = bpf_map_lookup_elem(&tt_gave, &zero);
 	if (failed) {
 		if (gave) {
@@ -224,7 +231,7 @@ static __always_inline void give(struct bpf_sock_ops *ctx, struct tcp_sock *tp, 
 		}
 		return;
 	}
-	keep(given, runs, choice->algorithm);
+	keep(given, runs, to);
 	if (gave)
 		__sync_fetch_and_add(&gave->given, 1);
 }
@@ -234,6 +241,7 @@ int tt_assign(struct bpf_sock_ops *ctx)
 {
 	bool listens = ctx->op == BPF_SOCK_OPS_TCP_LISTEN_CB;
 	struct tt_choosing choosing = { .found = TT_NO_CHOICE };
+	const struct tt_choice *choice;
 	struct tt_choices *choices;
 	struct bpf_sock *sk;
 	struct tcp_sock *tp;
@@ -256,10 +264,9 @@ int tt_assign(struct bpf_sock_ops *ctx)
 		return 1;
 	ask(&choosing.asked, tp, listens);
 	choosing.choices = choices;
-	if (tt_is_held_back(&choosing))
-		return 1;
 	bpf_loop(TT_CHOICES_MAX + 1, choose_one, &choosing, 0);
-	if (choosing.found < TT_CHOICES_MAX)
-		give(ctx, tp, &choices->list[choosing.found]);
+	choice = tt_chosen(&choosing, choices);
+	if (choice)
+		give(ctx, tp, choice);
 	return 1;
 }

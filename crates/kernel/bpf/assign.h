@@ -48,12 +48,18 @@
 	F(u32, port_first)   /* the local port is one of these */                                                      \
 	F(u32, port_last)                                                                                              \
 	F(u32, to_family)    /* 0: to anywhere; else AF_INET or AF_INET6 */                                            \
-	F(u32, gives)        /* 0: who matches is left as it is */                                                     \
+	F(u32, gives)        /* TT_GIVES_... */                                                                        \
 	F(u32, unused)                                                                                                 \
 	A(u32, to, 4)        /* network order; IPv4 is mapped */                                                       \
 	A(u32, to_mask, 4)                                                                                             \
 	A(u8, algorithm, TT_NAME_SIZE)
 #define TT_CHOICE_SIZE 88
+/* Who matches is left as it is, … */
+#define TT_GIVES_NOTHING 0
+/* … gets `algorithm`, … */
+#define TT_GIVES_ALGORITHM 1
+/* … or gets back what it ran before it was given anything; about no socket that listens. */
+#define TT_GIVES_FORMER 2
 #define TT_CHOICES_MAX 256
 /* `held_back` and `count`, before the list. */
 #define TT_CHOICES_HEAD 16

@@ -519,11 +519,9 @@ u32 tt_host_choose(const struct tt_choices *choices, const u64 *who, const u8 *r
 
 	__builtin_memcpy(c.asked.remote, remote, sizeof(c.asked.remote));
 	tt_asked_is_canonical(&c.asked);
-	if (tt_is_held_back(&c))
-		return TT_NO_CHOICE;
 	for (u32 place = 0; !tt_choose_one(place, &c); place++)
 		;
-	return c.found;
+	return tt_chosen(&c, choices) ? c.found : TT_NO_CHOICE;
 }
 
 /* --- How many slots each cgroup holds. */

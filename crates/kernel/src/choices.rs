@@ -8,7 +8,10 @@ use trimtab_steer::safety::Share;
 
 use crate::assign::name_bytes;
 use crate::error::Error;
-use crate::layout::{CHOICE_SIZE, CHOICES_HEAD, CHOICES_MAX, CHOICES_SIZE, RawChoice};
+use crate::layout::{
+    CHOICE_SIZE, CHOICES_HEAD, CHOICES_MAX, CHOICES_SIZE, GIVES_ALGORITHM, GIVES_FORMER,
+    GIVES_NOTHING, RawChoice,
+};
 
 /// Address families of Linux.
 const AF_INET: u32 = 2;
@@ -31,16 +34,30 @@ pub struct Choice {
     /// The first address of a prefix, and its length in bits: where the connection goes; `None`:
     /// anywhere.
     pub to: Option<(IpAddr, u8)>,
-    /// The kernel's name of the algorithm that it gets; `None`: it is left as it is.
-    pub gives: Option<String>,
+    /// What it gets.
+    pub gives: Gives,
+}
+
+/// What a socket gets.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Gives {
+    /// The algorithm of this name, as the kernel has it.
+    Algorithm(String),
+    /// What it, or the socket that accepted it, ran before it was first given an algorithm. A socket
+    /// that listens does not match: it has connections to anywhere.
+    Former,
+    /// It is left as it is.
+    Nothing,
 }
 
 /// Choices in their order: the first that matches is in force.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Choices {
-    /// Share of the destination prefixes whose connections are left as they are.
+    /// Share of the destination prefixes whose connections are left as they are, unless they get back
+    /// what they ran before.
     pub holdback: Share,
-    /// Those beyond the first 256 are not looked at, and who matches none before is left as it is.
+    /// Those beyond the first [`MOST`](Self::MOST) are not looked at, and who matches none before is
+    /// left as it is.
     pub list: Vec<Choice>,
 }
 
@@ -58,22 +75,28 @@ pub struct Asking<'a> {
 }
 
 impl Choices {
-    /// The name of what a socket gets, as the kernel's program decides it; `None`: it is left as it
-    /// is. A socket that listens has connections to anywhere: it gets what all choices that match
-    /// give, down to the first which is about every destination.
-    pub fn decide(&self, who: &Asking<'_>) -> Option<&str> {
+    /// How many choices the kernel's program looks at.
+    pub const MOST: usize = CHOICES_MAX;
+
+    /// What a socket gets, as the kernel's program decides it; `None`: it is left as it is. A socket
+    /// that listens has connections to anywhere: it gets what all choices that match give, down to
+    /// the first which is about every destination.
+    pub fn decide(&self, who: &Asking<'_>) -> Option<&Gives> {
         use trimtab_steer::safety::Arm;
-        if who.remote.is_some_and(|remote| Arm::of(remote, self.holdback) == Arm::Holdback) {
-            return None;
-        }
-        let mut found: Option<&str> = None;
+        let found = self.find(who)?;
+        let held = |remote| Arm::of(remote, self.holdback) == Arm::Holdback;
+        (*found == Gives::Former || !who.remote.is_some_and(held)).then_some(found)
+    }
+
+    fn find(&self, who: &Asking<'_>) -> Option<&Gives> {
+        let mut found: Option<&Gives> = None;
         let listens = who.remote.is_none();
         for choice in self.list.iter().take(CHOICES_MAX).filter(|choice| choice.is_for(who)) {
-            let name = choice.gives.as_deref()?;
-            if found.is_some_and(|before| before != name) {
+            let gives = &choice.gives;
+            if *gives == Gives::Nothing || found.is_some_and(|before| before != gives) {
                 return None;
             }
-            found = Some(name);
+            found = Some(gives);
             if !listens || choice.to.is_none() {
                 return found;
             }
@@ -109,7 +132,9 @@ impl Choice {
             })
         };
         let is_in = |(id, level): (u64, u32)| who.cgroups.get(level as usize) == Some(&id);
-        (first..=last).contains(&who.port)
+        let listens = who.remote.is_none();
+        !(listens && self.gives == Gives::Former)
+            && (first..=last).contains(&who.port)
             && self.netns.is_none_or(|netns| netns == who.netns)
             && self.cgroup.is_none_or(is_in)
             && self.to.is_none_or(goes_to)
@@ -129,10 +154,14 @@ impl Choice {
             raw.to = words(masked(base, bits));
             raw.to_mask = words(mask(mapped_bits(base, bits)));
         }
-        if let Some(name) = &self.gives {
-            raw.gives = 1;
-            raw.algorithm = name_bytes(name)?;
-        }
+        raw.gives = match &self.gives {
+            Gives::Algorithm(name) => {
+                raw.algorithm = name_bytes(name)?;
+                GIVES_ALGORITHM
+            }
+            Gives::Former => GIVES_FORMER,
+            Gives::Nothing => GIVES_NOTHING,
+        };
         Ok(raw)
     }
 }

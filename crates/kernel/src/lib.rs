@@ -57,7 +57,7 @@ mod walk;
 
 pub use algorithm::Algorithm;
 pub use assign::{Assigner, Gave, Given, Order, Outcome, Socket, Walked};
-pub use choices::{Asking, Choice, Choices};
+pub use choices::{Asking, Choice, Choices, Gives};
 pub use datapath::{Datapath, Options, Origin, Stats, open_connections, unload_pins};
 pub use doctor::{Doctor, Finding, Health};
 pub use error::Error;

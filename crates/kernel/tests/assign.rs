@@ -7,7 +7,9 @@ use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::os::fd::AsFd;
 
 use rustix::net::sockopt::{set_tcp_congestion, tcp_congestion};
-use trimtab_kernel::{Assigner, Choice, Choices, Doctor, Gave, Health, Order, Outcome, Socket};
+use trimtab_kernel::{
+    Assigner, Choice, Choices, Doctor, Gave, Gives, Health, Order, Outcome, Socket,
+};
 
 use common::{A, Loaded, Wire, cgroups, need_kernel, wait_for};
 
@@ -124,10 +126,11 @@ fn sockets_get_an_algorithm_as_they_listen_and_connect() {
         std::thread::scope(|scope| scope.spawn(there).join().unwrap())
     };
     let netns = Some(walk(&assigner).0[0].netns_cookie);
-    let any = Choice { netns, cgroup: None, ports: (0, u16::MAX), to: None, gives: None };
-    let given = Choice { ports: (7311, 7312), gives: Some(name.clone()), ..any.clone() };
+    let any = Choice { netns, cgroup: None, ports: (0, u16::MAX), to: None, gives: Gives::Nothing };
+    let given =
+        Choice { ports: (7311, 7312), gives: Gives::Algorithm(name.clone()), ..any.clone() };
     let to = Some(("10.77.1.0".parse().unwrap(), 24));
-    let towards = Choice { to, gives: Some("cubic".to_owned()), ..any };
+    let towards = Choice { to, gives: Gives::Algorithm("cubic".to_owned()), ..any };
     let choices = Choices { list: vec![given, towards], ..Choices::default() };
     assigner.follow(&choices).unwrap();
     assigner.hook(&folder, &cgroups()).unwrap();
@@ -176,13 +179,36 @@ fn sockets_get_an_algorithm_as_they_listen_and_connect() {
 
     // Nothing of it stays, and what the kernel does not have is refused.
     let listens = |port| wire.spawn("a", move || runs(TcpListener::bind((A, port)).unwrap()));
-    let wrong = Choice { gives: Some("nobody".to_owned()), ..choices.list[0].clone() };
+    let wrong = Choice { gives: Gives::Algorithm("nobody".to_owned()), ..choices.list[0].clone() };
     next.follow(&Choices { list: vec![wrong], ..Choices::default() }).unwrap();
     assert_eq!(listens(7312).join().unwrap(), "reno");
     let gave = next.gave().unwrap();
     assert_eq!((gave.given, gave.refused, gave.error), (0, 1, 2), "ENOENT");
     next.follow(&choices).unwrap();
     assert_eq!(listens(7312).join().unwrap(), name);
+
+    // Connections to some places get back what was before, though what listens does not.
+    let back = Choice { ports: (0, u16::MAX), to, gives: Gives::Former, ..choices.list[0].clone() };
+    let list = [vec![back], choices.list.clone()].concat();
+    for (holdback, list) in [("0%", list.clone()), ("100%", list), ("100%", choices.list.clone())] {
+        let is_back = list.len() == 3;
+        next.follow(&Choices { holdback: holdback.parse().unwrap(), list }).unwrap();
+        let connects = wire.spawn("a", || {
+            let listener = TcpListener::bind((A, 7312)).unwrap();
+            let client = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+            let server = listener.accept().unwrap().0;
+            [runs(&listener), runs(&server), runs(&client)]
+        });
+        let server = if is_back { "reno" } else { name.as_str() };
+        assert_eq!(connects.join().unwrap(), [name.as_str(), server, "reno"], "{holdback}");
+    }
+    let chosen = wire.spawn("a", || {
+        let listener = TcpListener::bind((A, 7313)).unwrap();
+        set_tcp_congestion(&listener, "cubic").unwrap();
+        let _client = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        runs(listener.accept().unwrap().0)
+    });
+    assert_eq!(chosen.join().unwrap(), "cubic", "it was given nothing, so nothing comes back");
     Assigner::unhook(&folder).unwrap();
     drop(next);
     assert_eq!(listens(7312).join().unwrap(), "reno");

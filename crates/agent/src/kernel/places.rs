@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 
 use rustix::net::{AddressFamily, SocketType, socket};
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
-use trimtab_kernel::{Choice, Identity, Socket, Towards};
+use trimtab_kernel::{Choice, Gives, Identity, Socket, Towards};
 use trimtab_units::{Duration, Time};
 
 use crate::config::{Matches, Rule};
@@ -188,13 +188,14 @@ impl Places {
             (None, Some(_)) => None,
             (None, None) => self.own,
         };
-        let mut gives = gives.map(str::to_owned);
+        let named = |name: &str| Gives::Algorithm(name.to_owned());
+        let mut gives = gives.map_or(Gives::Nothing, named);
         let mut cgroup = None;
         if let Some(path) = &matches.cgroup {
             match cgroup_at(path) {
                 Ok(found) => cgroup = Some(found),
                 Err(NoCgroup::Missing) => return Vec::new(),
-                Err(NoCgroup::InNamespace) => gives = None,
+                Err(NoCgroup::InNamespace) => gives = Gives::Nothing,
             }
         }
         let every_port = [(0, u16::MAX)];

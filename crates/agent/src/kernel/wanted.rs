@@ -1,6 +1,6 @@
 //! What the rules want of the kernel's sockets.
 
-use trimtab_kernel::{Algorithm, Choice, Choices, Socket};
+use trimtab_kernel::{Algorithm, Choice, Choices, Gives, Socket};
 use trimtab_steer::safety::Arm;
 use trimtab_units::Time;
 
@@ -77,23 +77,29 @@ impl<D: Datapath> Core<D> {
             let name = algorithm.map(|algorithm| name_of(suffix, algorithm));
             self.places.choices(&rule.matches, name.as_deref())
         };
-        let held = self.holds().iter().filter(|hold| hold.held.wants_former());
-        // A destination is left to the walk: here it would be about every socket that listens.
-        let left = held.flat_map(|hold| match &hold.target {
-            Target::Port(port) => {
-                let (netns, cgroup, to, gives) = (None, None, None, None);
-                vec![Choice { netns, cgroup, ports: (*port, *port), to, gives }]
-            }
+        let held = || self.holds().iter().filter(|hold| hold.held.wants_former());
+        let ports = (0, u16::MAX);
+        let any = Choice { netns: None, cgroup: None, ports, to: None, gives: Gives::Nothing };
+        let left = held().flat_map(|hold| match &hold.target {
+            Target::Port(port) => vec![Choice { ports: (*port, *port), ..any.clone() }],
             Target::Cgroup(path) => {
                 let matches = Matches { cgroup: Some(path.clone()), ..Matches::default() };
                 self.places.choices(&matches, None)
             }
             _ => Vec::new(),
         });
-        Choices {
-            holdback: self.config.holdback,
-            list: left.chain(rules[..=last].iter().flat_map(of)).collect(),
-        }
+        let others: Vec<Choice> = left.chain(rules[..=last].iter().flat_map(of)).collect();
+        // What listens has connections to others, too, and keeps what it gives to these.
+        let back = held().filter_map(|hold| match hold.target {
+            Target::To(to) => {
+                let to = Some((to.base(), to.bits()));
+                Some(Choice { to, gives: Gives::Former, ..any.clone() })
+            }
+            _ => None,
+        });
+        // Those for which the hook has no room are left to the walk, so that no rule is.
+        let room = Choices::MOST.saturating_sub(others.len());
+        Choices { holdback: self.config.holdback, list: back.take(room).chain(others).collect() }
     }
 
     /// Whether we let take over what a socket runs. Since it told what it runs, another may have taken

@@ -63,6 +63,42 @@ fn a_restore_reaches_open_sockets_and_outlives_the_agent() {
     drop(client);
 }
 
+/// What is accepted from an excluded network never runs the rule's algorithm, which the socket that
+/// listens keeps for others; and does again when the order's time is over.
+#[test]
+fn an_exclusion_of_a_network_reaches_new_connections_from_their_beginning() {
+    need_kernel!();
+    let setup = Setup::new("_R");
+    let port = 7292;
+    let listener = std::net::TcpListener::bind(("127.0.0.1", port)).expect("a port");
+    let before = rustix::net::sockopt::tcp_congestion(&listener).expect("an algorithm");
+    setup.configure("", &format!("[[rule]]\nname = \"web\"\nport = {port}\nassign = true\n"));
+    let _agent = setup.start();
+    let ours = setup.algorithm();
+    let accepted = || {
+        let client = std::net::TcpStream::connect(("127.0.0.1", port)).expect("connect");
+        let (server, _) = listener.accept().expect("accept");
+        let runs = algorithm(&server);
+        drop(client);
+        runs
+    };
+    wait_for("the rule's algorithm", || (accepted() == ours).then_some(()));
+    let target = "127.0.0.0/24".parse().expect("a target");
+    let exclude = Order { verb: Verb::Exclude, target, lasts: Some(5.0) };
+    order(&setup.socket(), &exclude).expect("the agent obeys");
+    let ordered = std::time::Instant::now();
+    wait_for("the order", || (accepted() == before).then_some(()));
+    assert!(ordered.elapsed().as_secs_f64() < 1.5, "{:?}", ordered.elapsed());
+    // No walk comes in between: it may be that one is due, but not for each.
+    for _ in 0..100 {
+        assert_eq!(accepted(), before);
+    }
+    let listens = rustix::net::sockopt::tcp_congestion(&listener).expect("an algorithm");
+    assert_eq!(listens, ours);
+    std::thread::sleep(std::time::Duration::from_secs(4));
+    wait_for("its end", || (accepted() == ours).then_some(()));
+}
+
 /// A process of user 65534, in the group of readers, may ask and not give orders.
 #[test]
 fn readers_may_not_give_orders_and_operators_may() {

@@ -23,7 +23,7 @@ fn ids(agent: &Agent) -> BTreeSet<u64> {
 #[test]
 fn a_cgroup_at_its_share_is_named_and_its_own_idle_connections_give_up_slots() {
     need_kernel!();
-    let setup = Setup::new("_Q");
+    let setup = Setup::new("_S");
     // Three slots of 16,384.
     setup.configure_datapath("cgroup_share = \"0.02%\"", "[[rule]]\nname = \"all\"\n");
     let agent = setup.start();

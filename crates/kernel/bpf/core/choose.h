@@ -76,6 +76,8 @@ TT_INLINE u64 tt_place_of_arm(const struct tt_asked *a)
 
 TT_INLINE bool tt_is_chosen(const struct tt_choice *choice, const struct tt_asked *a)
 {
+	if (a->listens && choice->gives == TT_GIVES_FORMER)
+		return false;
 	if (a->port < choice->port_first || a->port > choice->port_last)
 		return false;
 	if (choice->netns_cookie && choice->netns_cookie != a->netns_cookie)
@@ -114,7 +116,7 @@ TT_INLINE long tt_choose_one(u32 place, struct tt_choosing *c)
 	choice = &c->choices->list[place];
 	if (!tt_is_chosen(choice, &c->asked))
 		return 0;
-	if (!choice->gives) {
+	if (choice->gives == TT_GIVES_NOTHING) {
 		c->found = TT_NO_CHOICE;
 		return 1;
 	}
@@ -130,10 +132,20 @@ TT_INLINE long tt_choose_one(u32 place, struct tt_choosing *c)
 	return !c->asked.listens || !choice->to_family;
 }
 
-/* Whether the socket is left as it is, whatever the rules say. */
-TT_INLINE bool tt_is_held_back(const struct tt_choosing *c)
+/*
+ * What becomes of the socket when all choices were looked at; null: it is left as it is, as connections
+ * to a prefix that is held back are. These, too, get back what they ran before.
+ */
+TT_INLINE const struct tt_choice *tt_chosen(const struct tt_choosing *c, const struct tt_choices *choices)
 {
-	return !c->asked.listens && tt_place_of_arm(&c->asked) < c->choices->held_back;
+	const struct tt_choice *choice;
+
+	if (c->found >= TT_CHOICES_MAX)
+		return 0;
+	choice = &choices->list[c->found];
+	if (choice->gives == TT_GIVES_FORMER || c->asked.listens)
+		return choice;
+	return tt_place_of_arm(&c->asked) < choices->held_back ? 0 : choice;
 }
 
 #endif

@@ -7,7 +7,7 @@ use rand::{RngExt as _, SeedableRng as _};
 use rand_pcg::Pcg64Mcg;
 use trimtab_steer::safety::Share;
 
-use crate::choices::{Asking, Choice, Choices};
+use crate::choices::{Asking, Choice, Choices, Gives};
 
 const TABLES: u64 = 3000;
 const SOCKETS: u32 = 100;
@@ -56,13 +56,17 @@ fn choice(random: &mut Pcg64Mcg) -> Choice {
         cgroup: some(random).then(|| (random.random_range(1..4), random.random_range(0..3))),
         ports: (first, random.random_range(first..7)),
         to,
-        gives: random.random_bool(0.8).then(|| NAMES[random.random_range(0..3)].to_owned()),
+        gives: match random.random_range(0..10) {
+            0 | 1 => Gives::Nothing,
+            2 => Gives::Former,
+            _ => Gives::Algorithm(NAMES[random.random_range(0..3)].to_owned()),
+        },
     }
 }
 
 #[test]
 fn the_hook_chooses_as_the_rules_say() {
-    let (mut chosen, mut listeners) = (0, 0);
+    let (mut chosen, mut listeners, mut former) = (0, 0, 0);
     for seed in 0..TABLES {
         let random = &mut Pcg64Mcg::seed_from_u64(seed);
         let holdback = if random.random_bool(0.3) { "50%" } else { "0%" };
@@ -86,12 +90,14 @@ fn the_hook_chooses_as_the_rules_say() {
             };
             let expected = choices.decide(&who);
             let place = kernels(&table, &who);
-            let found = place.map(|place| choices.list[place].gives.as_deref().expect("gives"));
+            let found = place.map(|place| &choices.list[place].gives);
             assert_eq!(found, expected, "seed {seed}: {who:?} {choices:?}");
             chosen += u64::from(found.is_some());
             listeners += u64::from(found.is_some() && who.remote.is_none());
+            former += u64::from(found == Some(&Gives::Former));
         }
     }
     let sockets = TABLES * u64::from(SOCKETS);
     assert!(chosen * 10 > sockets && listeners * 100 > sockets, "{chosen}, {listeners}");
+    assert!(former * 100 > sockets, "{former}");
 }
