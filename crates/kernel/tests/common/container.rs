@@ -21,7 +21,7 @@ pub(crate) const CLOSE: &str = "close";
 /// Its answer when one is done.
 const DONE: &str = "done";
 
-/// Is the process in a cgroup, where the environment says so: does what each line orders.
+/// Is the process in a cgroup, where the environment asks for it: does what each line orders.
 pub(crate) fn run_if_asked() {
     let Some(cgroup) = std::env::var_os(CGROUP_VARIABLE) else { return };
     let procs = PathBuf::from(cgroup).join("cgroup.procs");
