@@ -4,6 +4,7 @@
 
 mod common;
 
+use std::collections::BTreeSet;
 use std::io::{Read, Write};
 use std::mem::MaybeUninit;
 use std::net::{TcpListener, TcpStream};
@@ -14,7 +15,10 @@ use std::time::{Duration, Instant};
 use libbpf_rs::{MapCore as _, MapFlags, MapHandle};
 use rustix::fs::inotify;
 use rustix::net::sockopt::set_tcp_congestion;
-use trimtab_kernel::{Algorithm, Datapath, Error, Options, Origin, open_connections};
+use trimtab_kernel::{
+    Algorithm, Assigner, Datapath, Error, Options, Origin, Socket, open_connections,
+};
+use trimtab_units::Bytes;
 
 use common::{Loaded, Wire, need_kernel, wait_for};
 
@@ -356,5 +360,51 @@ fn the_default_of_a_namespace_is_renewed() {
         std::thread::sleep(Duration::from_millis(5));
     }
     // Or the namespace would hold the programs. Reno is one that every namespace may have.
+    wire.set_default("a", "reno");
+}
+
+/// To set what a connection runs already would mark it as one whose program chose that, and rules would
+/// leave it alone from then on. With a slot or without one.
+#[test]
+fn a_connection_that_rests_on_the_present_programs_is_not_marked_as_chosen() {
+    need_kernel!();
+    let loaded = Loaded::new("_I", 8);
+    let wire = Wire::new("rested");
+    let (name, folder) = (loaded.datapath().name().to_owned(), loaded.options.folder.clone());
+    wire.set_default("a", &name);
+    let open = || {
+        let pair = wire.spawn("a", || {
+            let listener = TcpListener::bind("[::1]:0").unwrap();
+            let mut pair = connect(&listener);
+            exchange(&mut pair);
+            pair
+        });
+        pair.join().unwrap()
+    };
+    let connections = || -> Vec<Socket> {
+        let folder = folder.clone();
+        let all = wire.spawn("a", move || Assigner::load(&folder).unwrap().sockets().unwrap());
+        all.join().unwrap().into_iter().filter(|socket| socket.remote.is_some()).collect()
+    };
+    let with_slots = open();
+    loaded.datapath().set_slot_after(Algorithm::Copa, Bytes::new(1 << 30));
+    let without = open();
+    assert_eq!(loaded.datapath().stats().live, 2, "the ends of the first have slots");
+    std::thread::sleep(Duration::from_secs(31));
+    // The same walk, which is over when it returns.
+    loaded.datapath().evict(&BTreeSet::new());
+    let rested = connections();
+    let are_ours = rested.iter().all(|socket| socket.algorithm == name);
+    assert!(rested.len() == 4 && are_ours, "{rested:?}");
+    assert!(rested.iter().all(|socket| !socket.chosen), "{rested:?}");
+
+    // On former programs, the same walk does set it.
+    let more = Options { slots: 16, ..loaded.options.clone() };
+    let datapath = Datapath::load(&more).unwrap();
+    let moved = connections();
+    assert!(moved.len() == 4 && moved.iter().all(|socket| socket.chosen), "{moved:?}");
+    drop((with_slots, without));
+    wait_for("their end", || (datapath.stats().live == 0).then_some(()));
+    // Or the namespace would hold the programs.
     wire.set_default("a", "reno");
 }
