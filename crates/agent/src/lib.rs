@@ -1,6 +1,7 @@
 //! The agent: finds TCP connections, and steers their congestion control by a policy.
 //!
-//! [`run`] is the daemon. It loads the datapath of `trimtab-kernel`, or takes over what is loaded;
+//! [`run`] is the daemon: a loader, which keeps the capabilities, and a steerer without any (`loader`).
+//! It loads the datapath of `trimtab-kernel`, or takes over what is loaded;
 //! each connection that opens is given to the first rule of the configuration that matches, and is
 //! measured and steered from then on. When the agent stops, connections get back what they had
 //! before. When it is killed, they go on with their last knobs, and the next agent takes them up
@@ -21,6 +22,7 @@ mod error;
 #[cfg(fuzzing)]
 pub mod fuzzing;
 mod kernel;
+mod loader;
 mod operate;
 
 pub use arms::compare::{Compared, Comparison};

@@ -8,7 +8,7 @@ use trimtab_units::Time;
 use crate::config::Config;
 use crate::doors::access::Access;
 use crate::error::Error;
-use crate::kernel::places::Places;
+use crate::kernel::places::{Namespaces, Places};
 
 /// A configuration with which an agent would start.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -35,7 +35,8 @@ pub(crate) fn checked(path: &Path, config: &Config) -> Result<Checked, Error> {
         fleet.options().map_err(|why| Error::Refused(format!("[fleet]: {why}")))?;
     }
     Access::new(&config.sockets)?;
-    let missing = Places::new(&config.rules, Time::ZERO).missing(&config.rules, Time::ZERO);
+    let missing =
+        Places::new(&config.rules, Namespaces::Here, Time::ZERO).missing(&config.rules, Time::ZERO);
     let troubles = [config.troubles(), config.remarks(), missing].concat();
     Ok(Checked { path: path.to_owned(), rules: config.rules.len(), troubles })
 }

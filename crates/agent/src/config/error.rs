@@ -13,6 +13,16 @@ pub enum ConfigError {
         /// What the system said.
         reason: String,
     },
+    /// The user as whom the agent runs may not read it.
+    #[error(
+        "cannot read {}: permission denied. The agent reads it as its user (default: trimtab): let \
+         that user's group read it (chgrp trimtab FILE && chmod g+r FILE) and pass its folders",
+        .path.display()
+    )]
+    Denied {
+        /// The file.
+        path: PathBuf,
+    },
     /// There is none.
     #[error(
         "there is no configuration {}: name one with --config, or begin with packaging/agent.toml \

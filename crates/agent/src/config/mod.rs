@@ -5,6 +5,7 @@ mod compare;
 mod error;
 mod fleet;
 mod forest;
+mod grounds;
 mod learnt;
 mod raw;
 mod steering;
@@ -27,6 +28,7 @@ pub use compare::{Bottleneck, Breaker, Compare, Rollout};
 pub use error::ConfigError;
 pub use fleet::{Customized, Fleet};
 pub use forest::Forest;
+pub(crate) use grounds::Grounds;
 pub use learnt::Learnt;
 pub use steering::Steering;
 pub use trimtab_steer::safety::{Safety, Share};
@@ -91,6 +93,8 @@ pub struct Config {
     pub log: Detail,
     /// How a line of the log is written.
     pub log_format: LogFormat,
+    /// As whom all but the loading runs; `None`: `trimtab`, where there is such a user.
+    pub user: Option<String>,
     /// Share of destination prefixes that are left with the safe setting, for comparison.
     pub holdback: Share,
     /// Whether new connections of the agent's network namespace get the algorithm, by sysctl.
@@ -124,7 +128,8 @@ pub struct Sockets {
     pub group: Option<String>,
     /// A group whose members may give orders there, too.
     pub operators: Option<String>,
-    /// The folder of what outlives the agent; `None`: the one of systemd, or [`Self::folder`].
+    /// The folder of what outlives the agent; `None`: the one of systemd, or `state` in
+    /// [`Self::folder`].
     pub state: Option<PathBuf>,
     /// Whether applications may send hints.
     pub hints: bool,
@@ -139,10 +144,10 @@ impl Sockets {
     }
 
     /// Where orders are kept, so that they outlive the agent: `state`, the folder that systemd made
-    /// for it (`StateDirectory` of systemd.exec(5)), or `folder`.
+    /// for it (`StateDirectory` of systemd.exec(5)), or `state` in `folder`.
     pub(crate) fn state(&self) -> PathBuf {
         let of_systemd = || std::env::var_os("STATE_DIRECTORY").map(PathBuf::from);
-        self.state.clone().or_else(of_systemd).unwrap_or_else(|| self.folder.clone())
+        self.state.clone().or_else(of_systemd).unwrap_or_else(|| self.folder.join("state"))
     }
 
     /// The socket for hints of applications.
@@ -190,6 +195,16 @@ impl DatapathOptions {
     pub(crate) fn cgroup_slots(&self) -> u32 {
         ((f64::from(self.slots) * self.cgroup_share.get()) as u32).max(1)
     }
+
+    /// As the kernel's side takes them.
+    pub(crate) fn to_load(&self) -> trimtab_kernel::Options {
+        trimtab_kernel::Options {
+            folder: self.folder.clone(),
+            suffix: self.suffix.clone(),
+            slots: self.slots,
+            unrestricted: self.unrestricted,
+        }
+    }
 }
 
 /// Which connections, and what becomes of them.
@@ -232,11 +247,7 @@ impl Config {
     /// # Errors
     /// It cannot be read, or says something wrong: then where, and what to do.
     pub fn read(path: &Path) -> Result<Self, ConfigError> {
-        let text = std::fs::read_to_string(path).map_err(|e| match e.kind() {
-            ErrorKind::NotFound => ConfigError::Missing { path: path.to_owned() },
-            _ => ConfigError::Read { path: path.to_owned(), reason: e.to_string() },
-        })?;
-        Self::parse(path, &text)
+        Self::parse(path, &read_text(path)?)
     }
 
     /// The configuration in a text; `path` is for messages.
@@ -245,8 +256,7 @@ impl Config {
     /// It says something wrong: then where, and what to do.
     pub fn parse(path: &Path, text: &str) -> Result<Self, ConfigError> {
         let source = Source { path, text };
-        let raw: Raw = toml::from_str(text)
-            .map_err(|e| source.error(e.span().map_or(0, |span| span.start), e.message()))?;
+        let raw = Raw::parse(&source)?;
         let rules: Vec<Rule> = raw
             .rule
             .iter()
@@ -273,6 +283,7 @@ impl Config {
             mode: raw.mode,
             log: raw.log,
             log_format: raw.log_format,
+            user: raw.user,
             holdback: raw.holdback.0,
             default_algorithm: raw.default_algorithm,
             cpu: raw.cpu.0,
@@ -282,14 +293,7 @@ impl Config {
                 after: safety.after.0,
                 rest: safety.rest.0,
             },
-            sockets: Sockets {
-                folder: raw.sockets.folder,
-                group: raw.sockets.group,
-                operators: raw.sockets.operators,
-                state: raw.sockets.state,
-                hints: raw.sockets.hints,
-                metrics: raw.sockets.metrics,
-            },
+            sockets: raw.sockets.into(),
             datapath: DatapathOptions::read(&source, raw.datapath)?,
             rules,
         })
@@ -328,6 +332,15 @@ impl Config {
         };
         self.rules.iter().filter_map(of).collect()
     }
+}
+
+/// The text of a configuration.
+fn read_text(path: &Path) -> Result<String, ConfigError> {
+    std::fs::read_to_string(path).map_err(|e| match e.kind() {
+        ErrorKind::NotFound => ConfigError::Missing { path: path.to_owned() },
+        ErrorKind::PermissionDenied => ConfigError::Denied { path: path.to_owned() },
+        _ => ConfigError::Read { path: path.to_owned(), reason: e.to_string() },
+    })
 }
 
 fn algorithm_named(

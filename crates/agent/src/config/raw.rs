@@ -9,8 +9,9 @@ use toml::Spanned;
 use trimtab_units::{Bytes, Duration};
 
 use super::compare::{RawBreaker, RawCompare, RawRollout};
+use super::error::{ConfigError, Source};
 use super::value::{OneOrMany, Ports, Prefix, Text};
-use super::{Detail, LogFormat, Mode};
+use super::{Detail, LogFormat, Mode, Sockets};
 use super::{Safety, Share};
 
 #[derive(Debug, Deserialize)]
@@ -22,6 +23,7 @@ pub(super) struct Raw {
     pub(super) log: Detail,
     #[serde(default)]
     pub(super) log_format: LogFormat,
+    pub(super) user: Option<String>,
     #[serde(default = "no_holdback")]
     pub(super) holdback: Text<Share>,
     #[serde(default)]
@@ -42,6 +44,14 @@ pub(super) struct Raw {
     pub(super) fleet: Option<RawFleet>,
     #[serde(default, deserialize_with = "rules")]
     pub(super) rule: Vec<RawRule>,
+}
+
+impl Raw {
+    pub(super) fn parse(source: &Source<'_>) -> Result<Self, ConfigError> {
+        let wrong =
+            |e: toml::de::Error| source.error(e.span().map_or(0, |span| span.start), e.message());
+        toml::from_str(source.text).map_err(wrong)
+    }
 }
 
 fn rules<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<RawRule>, D::Error> {
@@ -130,6 +140,13 @@ impl Default for RawSockets {
             hints: true,
             metrics: None,
         }
+    }
+}
+
+impl From<RawSockets> for Sockets {
+    fn from(raw: RawSockets) -> Self {
+        let RawSockets { folder, group, operators, state, hints, metrics } = raw;
+        Self { folder, group, operators, state, hints, metrics }
     }
 }
 

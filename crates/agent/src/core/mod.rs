@@ -31,7 +31,7 @@ use crate::daemon::note::Note;
 use crate::datapath::{Datapath, Link};
 use crate::kernel::ahead::{Ahead, Now};
 use crate::kernel::assign::Addresses;
-use crate::kernel::places::{Places, Who};
+use crate::kernel::places::{Namespaces, Places, Who};
 use crate::operate::holds::Holds;
 
 /// Looks that are due within this, times the stretch, are made together.
@@ -82,6 +82,8 @@ pub(crate) struct Before {
     pub(crate) holds: Holds,
     /// What the system's connections run without Trimtab, where the datapath has it.
     pub(crate) system: Option<Algorithm>,
+    /// Who enters network namespaces.
+    pub(crate) namespaces: Namespaces,
 }
 
 impl<D: Datapath> Core<D> {
@@ -102,7 +104,7 @@ impl<D: Datapath> Core<D> {
         before: Before,
         now: Time,
     ) -> Self {
-        let places = Places::new(&config.rules, now);
+        let places = Places::new(&config.rules, before.namespaces, now);
         let arms = Comparing::new(&config, now);
         let mut core = Self {
             datapath,
@@ -402,7 +404,7 @@ impl<D: Datapath> Core<D> {
     pub fn reload(&mut self, config: Config, now: Time) {
         let before = std::mem::replace(&mut self.config, config);
         self.plant();
-        self.places = Places::new(&self.config.rules, now);
+        self.places = Places::new(&self.config.rules, self.places.asked(), now);
         self.arms.follow(&before, &self.config, now);
         let at = Now { config: &self.config, edge: self.edge.as_deref(), now };
         // Models have no equality; what they print is all there is to them.

@@ -2,18 +2,23 @@
 
 use std::fs::{File, OpenOptions};
 use std::io::{Read, Seek, Write};
+use std::os::fd::OwnedFd;
 use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::Path;
+use std::time::{Duration, Instant};
 
 use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
 
 use crate::error::Error;
 
+/// How long after its loader a steerer ends at the latest, which holds the locks, too.
+const STEERER_ENDS_WITHIN: Duration = Duration::from_secs(2);
+
 /// The locks of an agent: its sockets' folder and the datapath's.
 #[derive(Debug, Default)]
 pub(crate) struct Lock {
-    _sockets: Option<File>,
+    sockets: Option<File>,
     datapath: Option<File>,
 }
 
@@ -39,17 +44,24 @@ impl Lock {
             .mode(0o600)
             .open(&path)
             .map_err(|e| Error::system(format!("open {}", path.display()), e))?;
-        if let Err(errno) = flock(&file, FlockOperation::NonBlockingLockExclusive) {
+        let begun = Instant::now();
+        while let Err(errno) = flock(&file, FlockOperation::NonBlockingLockExclusive) {
             let mut text = String::new();
-            let _ = file.read_to_string(&mut text);
-            return Err(refused(errno, &path, text.trim().parse().ok()));
+            let _ = file.rewind().and_then(|()| file.read_to_string(&mut text));
+            let pid: Option<u32> = text.trim().parse().ok();
+            // Of a loader that was killed the steerer is about to end.
+            let runs = pid.is_none_or(|pid| Path::new(&format!("/proc/{pid}/exe")).exists());
+            if errno != Errno::WOULDBLOCK || runs || begun.elapsed() > STEERER_ENDS_WITHIN {
+                return Err(refused(errno, &path, pid));
+            }
+            std::thread::sleep(Duration::from_millis(5));
         }
         let named = file
             .set_len(0)
             .and_then(|()| file.rewind())
             .and_then(|()| writeln!(file, "{}", std::process::id()));
         named.map_err(|e| Error::system(format!("write {}", path.display()), e))?;
-        Ok(Self { _sockets: Some(file), datapath: None })
+        Ok(Self { sockets: Some(file), datapath: None })
     }
 
     /// The same, without making the folder: where there is none, there is no agent.
@@ -71,6 +83,16 @@ impl Lock {
             .map_err(|errno| refused(errno, folder, None))?;
         self.datapath = Some(file);
         Ok(())
+    }
+
+    /// The locks for another process: they are given back when both have ended.
+    ///
+    /// # Errors
+    /// There are too many descriptors.
+    pub(crate) fn descriptors(&self) -> Result<Vec<OwnedFd>, Error> {
+        let all = [&self.sockets, &self.datapath].into_iter().flatten();
+        let all: std::io::Result<Vec<_>> = all.map(|file| Ok(file.try_clone()?.into())).collect();
+        all.map_err(|e| Error::system("hand over the locks", e))
     }
 }
 

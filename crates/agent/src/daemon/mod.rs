@@ -5,27 +5,27 @@ mod limit;
 pub(crate) mod lock;
 pub(crate) mod logging;
 pub(crate) mod note;
-mod notify;
+pub(crate) mod notify;
 mod slots;
 
+use std::net::TcpListener;
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use log::{Level, error, info, warn};
-use rustix::thread::{CapabilitySet, CapabilitySets, set_capabilities};
 use rustix::time::{ClockId, clock_gettime};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use trimtab_fleet_client::edge::Edge;
 use trimtab_fleet_client::{HostComparisons, RuleCompared};
-use trimtab_kernel::{Algorithm, Datapath, Event, EventKind, Flow, Identity, Options, Origin};
+use trimtab_kernel::{Algorithm, Datapath, Event, EventKind, Flow, Identity, Origin};
 use trimtab_units::{Duration, Time};
 
-use crate::config::{Config, DatapathOptions, Fleet};
+use crate::config::{Config, Fleet};
 use crate::core::{Before, Core};
-use crate::daemon::lock::Lock;
 use crate::daemon::note::Note;
-use crate::daemon::notify::Manager;
 use crate::daemon::slots::{Full, Room};
 use crate::datapath::algorithm;
 use crate::doors::access::{Access, Peer};
@@ -37,9 +37,11 @@ use crate::doors::table::count;
 use crate::doors::view::{DatapathStatus, EdgeStatus, Frame, Programs, Status};
 use crate::error::Error;
 use crate::kernel::assign::Assignment;
-use crate::kernel::default::{self, DefaultAlgorithm};
-use crate::kernel::places;
+use crate::kernel::default::DefaultAlgorithm;
+use crate::kernel::places::Namespaces;
 use crate::kernel::sock_diag::{SockDiag, own_netns};
+use crate::loader::client::Hand;
+use crate::loader::{self, Client};
 use crate::operate::file::OrderFile;
 use crate::operate::holds::Holds;
 use crate::operate::{Done, Order};
@@ -161,38 +163,34 @@ fn tell_of(config: &Config) {
 /// the kernel. Connections get back what they had before they were steered; when the agent is killed they keep their
 /// knobs, until the next agent or `trimtab agent unload`.
 ///
+/// This process becomes the loader, and starts its own program, with the same arguments, as the
+/// steerer: there this function is the steerer. Where that fails, it reports why, and this process
+/// ends with its exit status.
+///
 /// # Errors
 /// The configuration is wrong, another agent runs, the kernel lacks something, or a socket cannot be made.
 pub fn run(path: &Path) -> Result<(), Error> {
+    match loader::as_steerer()? {
+        Some((channel, loader)) => steer(path, Arc::new(Client::new(channel)), loader),
+        None => loader::run(path),
+    }
+}
+
+/// The steerer of a loader, whose process this is.
+fn steer(path: &Path, client: Arc<Client>, loader: u32) -> Result<(), Error> {
     let config = Config::read(path)?;
     logging::say(config.log, config.log_format);
-    let mut lock = Lock::sockets(&config.sockets.folder)?;
     let reload = on_signal(SIGHUP)?;
     let stops = [on_signal(SIGTERM)?, on_signal(SIGINT)?];
     let edge = config.fleet.as_ref().map(start_edge).transpose()?;
-    let had_bpf_fs = places::has_bpf_fs();
-    // What another agent uses is not to be replaced under it.
-    let known = config.datapath.folder.exists();
-    if known {
-        lock.datapath(&config.datapath.folder)?;
-    }
-    let datapath = Datapath::load(&options(&config.datapath))?;
-    if !had_bpf_fs {
-        warn!(
-            "there was no bpf file system, so one was mounted; in a mount namespace of its own, as \
-             `ip netns exec` makes one, it ends with that, and `trimtab agent unload` finds it \
-             nowhere else: use `nsenter --net=/run/netns/NAME`"
-        );
-    }
-    if !known {
-        lock.datapath(datapath.folder())?;
-    }
+    let Hand { datapath, control, hints, metrics, locks: _locks, system } = client.take()?;
     let limit = limit::trouble(config.datapath.slots);
     limit.iter().for_each(|trouble| warn!("{trouble}"));
-    let mut agent = Agent::new(path, config, edge, datapath)?;
+    let from = Loaded { client, loader, datapath, system };
+    let mut agent = Agent::new(path, config, edge, from)?;
     agent.limit = limit;
-    agent.open_doors()?;
-    agent.manager.ready();
+    agent.open_doors(control, hints, metrics)?;
+    agent.loader.ready();
     while !stops.iter().any(|stop| stop.load(Ordering::Relaxed)) {
         if reload.swap(false, Ordering::Relaxed) {
             agent.reload();
@@ -202,19 +200,20 @@ pub fn run(path: &Path) -> Result<(), Error> {
     agent.stop()
 }
 
+/// What the loader has done, and who it is.
+struct Loaded {
+    client: Arc<Client>,
+    /// Its process.
+    loader: u32,
+    datapath: Datapath,
+    /// What connections run where no agent has set the default.
+    system: Option<String>,
+}
+
 fn start_edge(fleet: &Fleet) -> Result<Arc<Edge>, Error> {
     let refused = |why: String| Error::Refused(format!("[fleet]: {why}"));
     let options = fleet.options().map_err(refused)?;
     Edge::start(&options).map(Arc::new).map_err(|e| refused(e.to_string()))
-}
-
-pub(crate) fn options(datapath: &DatapathOptions) -> Options {
-    Options {
-        folder: datapath.folder.clone(),
-        suffix: datapath.suffix.clone(),
-        slots: datapath.slots,
-        unrestricted: datapath.unrestricted,
-    }
 }
 
 /// How what is in the kernel came there.
@@ -270,14 +269,8 @@ pub(crate) fn reset_knobs(flow: &Flow) -> bool {
     }
     had_others
 }
-
-/// Where what `net.ipv4.tcp_congestion_control` was before is kept.
-fn former_file(folder: &Path) -> PathBuf {
-    folder.join("former-algorithm")
-}
-
 /// What is known before the first connection: the orders in force, and what the system would run.
-fn before(config: &Config, orders: &OrderFile, now: Time) -> Before {
+fn before(system: Option<&str>, loader: &Arc<Client>, orders: &OrderFile, now: Time) -> Before {
     let holds = orders.read(now).unwrap_or_else(|error| {
         warn!("{error}");
         Holds::default()
@@ -290,15 +283,15 @@ fn before(config: &Config, orders: &OrderFile, now: Time) -> Before {
             hold.by
         );
     }
-    let system = default::system(&former_file(&config.sockets.folder));
-    Before { holds, system: system.as_deref().and_then(algorithm) }
+    let namespaces = Namespaces::Loader(Arc::clone(loader));
+    Before { holds, system: system.and_then(algorithm), namespaces }
 }
 
 struct Agent {
     path: PathBuf,
     shared: Arc<Shared>,
     events: trimtab_kernel::Events,
-    manager: Manager,
+    loader: Arc<Client>,
     default: Option<DefaultAlgorithm>,
     assignment: Assignment,
     /// What is wrong with the configuration on disk, when the one before is kept.
@@ -336,24 +329,26 @@ impl Agent {
         path: &Path,
         config: Config,
         edge: Option<Arc<Edge>>,
-        datapath: Datapath,
+        from: Loaded,
     ) -> Result<Self, Error> {
+        let Loaded { client, loader, datapath, system } = from;
         let now = trimtab_kernel::now();
         let events = datapath.events()?;
         let name = datapath.name().to_owned();
         let there = came(&datapath);
         give_own_knobs(&datapath);
         let programs = Programs::of(&datapath);
-        let assignment = Assignment::new(&config, now);
+        let assignment = Assignment::new(Arc::clone(&client), &config, now);
         slots::tell(&datapath, &config, false);
         let orders = OrderFile::at(&config.sockets.state());
-        let before = before(&config, &orders, now);
+        let before = before(system.as_deref(), &client, &orders, now);
         let core = Core::begin(datapath, config, edge.clone(), before, now);
         let open = core.len();
         tell_of(core.config());
         info!("{name} {there}; {} taken over", count(core.adopted(), "connection"));
         let frame = Frame {
             config: path.display().to_string(),
+            pid: loader,
             algorithm: name,
             since: now,
             troubles: Vec::new(),
@@ -373,7 +368,7 @@ impl Agent {
                 hinted: AtomicBool::new(false),
             }),
             events,
-            manager: Manager::from_environment(),
+            loader: client,
             default: None,
             assignment,
             refused: None,
@@ -400,23 +395,21 @@ impl Agent {
         Ok(agent)
     }
 
-    fn open_doors(&self) -> Result<(), Error> {
-        let sockets = self.shared.core().config().sockets.clone();
-        let access = Access::new(&sockets)?;
-        let control = control::listen(&sockets.control(), &access)?;
-        if sockets.hints {
-            let listener = hints::open(&sockets.hints())?;
+    fn open_doors(
+        &self,
+        control: UnixListener,
+        hints: Option<OwnedFd>,
+        metrics: Option<TcpListener>,
+    ) -> Result<(), Error> {
+        let access = Access::new(&self.shared.core().config().sockets)?;
+        if let Some(listener) = hints {
             let shared = Arc::clone(&self.shared);
-            spawn("hints", move || {
-                give_up_rights();
-                hints::serve(listener, shared);
-            })?;
+            spawn("hints", move || hints::serve(listener, shared))?;
         }
-        if let Some(address) = sockets.metrics {
-            let listener = http::listen(address)?;
-            let shared = Arc::clone(&self.shared);
+        if let Some(listener) = metrics {
+            let (shared, loader) = (Arc::clone(&self.shared), Arc::clone(&self.loader));
             spawn("metrics", move || {
-                let page = || metrics::page(shared.status(), trimtab_kernel::program_time());
+                let page = || metrics::page(shared.status(), loader.program_time());
                 closed("metrics", http::serve(&listener, page));
             })?;
         }
@@ -430,20 +423,16 @@ impl Agent {
     }
 
     fn set_default(&mut self) -> Result<(), Error> {
-        let (wanted, folder) = {
+        let wanted = {
             let core = self.shared.core();
-            let wanted = core.config().default_algorithm && !core.holds().restore_all();
-            (wanted, core.config().sockets.folder.clone())
+            core.config().default_algorithm && !core.holds().restore_all()
         };
-        self.default = if wanted {
-            let name = self.shared.frame().algorithm.clone();
-            Some(DefaultAlgorithm::set(&name, former_file(&folder))?)
-        } else {
-            if let Some(default) = self.default.take() {
-                default.restore()?;
-            }
-            None
-        };
+        if wanted {
+            self.loader.set_default()?;
+            self.default = Some(DefaultAlgorithm::new(&self.shared.frame().algorithm));
+        } else if self.default.take().is_some() {
+            self.loader.restore_default()?;
+        }
         Ok(())
     }
 
@@ -627,7 +616,7 @@ impl Agent {
             .chain(self.refused.clone())
             .collect();
         drop(frame);
-        self.manager.alive(&count(self.open, "connection"));
+        self.loader.alive(&count(self.open, "connection"));
     }
 
     /// Hands what the rules' comparisons found to the engine of the fleet, once a minute.
@@ -661,7 +650,6 @@ impl Agent {
     /// Reads the configuration again, and keeps the one in force when it is wrong.
     fn reload(&mut self) {
         let now = trimtab_kernel::now();
-        self.manager.reloading(now);
         match self.take_over(now) {
             Ok(()) => {
                 self.refused = None;
@@ -676,7 +664,7 @@ impl Agent {
             }
         }
         self.chores(now);
-        self.manager.ready();
+        self.loader.ready();
     }
 
     fn take_over(&mut self, now: Time) -> Result<(), Error> {
@@ -684,14 +672,16 @@ impl Agent {
         let mut core = self.shared.core();
         let before = core.config();
         let fixed = |config: &Config| {
-            (config.sockets.clone(), config.datapath.clone(), config.fleet.clone())
+            let Config { user, sockets, datapath, fleet, .. } = config;
+            (user.clone(), sockets.clone(), datapath.clone(), fleet.clone())
         };
         if fixed(before) != fixed(&config) {
             return Err(Error::Refused(
-                "[sockets], [datapath] and [fleet] cannot change while the agent runs: restart it"
+                "user, [sockets], [datapath] and [fleet] cannot change while the agent runs: restart it"
                     .to_owned(),
             ));
         }
+        self.loader.reload()?;
         logging::say(config.log, config.log_format);
         tell_of(&config);
         self.assignment.follow(&config, now);
@@ -702,25 +692,10 @@ impl Agent {
     }
 
     fn stop(self) -> Result<(), Error> {
-        self.manager.stopping();
         // Nothing guards them any more.
         self.shared.core().put_back(trimtab_kernel::now());
-        let sockets = self.shared.core().config().sockets.clone();
-        for socket in [sockets.control(), sockets.hints()] {
-            let _ = std::fs::remove_file(socket);
-        }
         info!("stopped; connections have their earlier knobs again");
-        self.default.map_or(Ok(()), |default| default.restore())
-    }
-}
-
-/// The thread that reads what every user may write needs no capability: whatever they have it do is
-/// not done with the agent's. It shares memory with the threads that have some.
-fn give_up_rights() {
-    let none = CapabilitySet::empty();
-    let none = CapabilitySets { effective: none, permitted: none, inheritable: none };
-    if let Err(error) = set_capabilities(None, none) {
-        warn!("the hints socket is served with the agent's capabilities: {error}");
+        self.default.map_or(Ok(()), |_| self.loader.restore_default())
     }
 }
 

@@ -275,6 +275,8 @@ pub struct Why {
 #[derive(Clone, Debug)]
 pub(crate) struct Frame {
     pub(crate) config: String,
+    /// The process that stands for the agent: the loader.
+    pub(crate) pid: u32,
     pub(crate) algorithm: String,
     pub(crate) since: Time,
     pub(crate) troubles: Vec<String>,
@@ -328,7 +330,7 @@ impl<D: Datapath> Core<D> {
         Status {
             schema: "trimtab.agent.status/1".to_owned(),
             version: env!("CARGO_PKG_VERSION").to_owned(),
-            pid: std::process::id(),
+            pid: frame.pid,
             config: frame.config.clone(),
             mode: self.config().mode,
             algorithm: frame.algorithm.clone(),

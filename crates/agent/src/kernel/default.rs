@@ -1,34 +1,47 @@
 //! The algorithm of new connections, by sysctl: set where the configuration asks for it, and left to an administrator
 //! who sets something else.
 
-use std::path::PathBuf;
+use std::path::Path;
 
 use crate::error::Error;
 
 /// Where the kernel keeps it, for the network namespace of who asks.
 const SYSCTL: &str = "/proc/sys/net/ipv4/tcp_congestion_control";
 
+/// Sets it to ours; `former` keeps what it was, for an agent after this one, too.
+pub(crate) fn set(ours: &str, former: &Path) -> Result<(), Error> {
+    let now = read()?;
+    if now != ours {
+        std::fs::write(former, &now)
+            .map_err(|e| Error::system(format!("write {}", former.display()), e))?;
+        write(ours)?;
+    }
+    Ok(())
+}
+
+/// Puts back what was there before, unless somebody else has set it.
+pub(crate) fn restore(ours: &str, former: &Path) -> Result<(), Error> {
+    let kept = std::fs::read_to_string(former).unwrap_or_default();
+    let _ = std::fs::remove_file(former);
+    if kept.is_empty() || read()? != ours {
+        return Ok(());
+    }
+    write(&kept)
+}
+
 /// The sysctl under our care.
 #[derive(Debug)]
 pub(crate) struct DefaultAlgorithm {
     /// What it is to be.
     ours: String,
-    /// What it was before; kept in a file for an agent after this one.
-    former: PathBuf,
     /// What somebody else has set.
     yielded_to: Option<String>,
 }
 
 impl DefaultAlgorithm {
-    /// Sets it; `former` keeps what it was.
-    pub(crate) fn set(ours: &str, former: PathBuf) -> Result<Self, Error> {
-        let now = read()?;
-        if now != ours {
-            std::fs::write(&former, &now)
-                .map_err(|e| Error::system(format!("write {}", former.display()), e))?;
-            write(ours)?;
-        }
-        Ok(Self { ours: ours.to_owned(), former, yielded_to: None })
+    /// It was set to ours just now.
+    pub(crate) fn new(ours: &str) -> Self {
+        Self { ours: ours.to_owned(), yielded_to: None }
     }
 
     /// Looks whether somebody has set something else; tells so once.
@@ -50,21 +63,11 @@ impl DefaultAlgorithm {
             self.ours
         ))
     }
-
-    /// Puts back what was there before, unless somebody else has set it.
-    pub(crate) fn restore(&self) -> Result<(), Error> {
-        let former = std::fs::read_to_string(&self.former).unwrap_or_default();
-        let _ = std::fs::remove_file(&self.former);
-        if former.is_empty() || read()? != self.ours {
-            return Ok(());
-        }
-        write(&former)
-    }
 }
 
 /// What connections of this network namespace run where the agent has not set it; `former` keeps what
 /// it was before an agent did.
-pub(crate) fn system(former: &std::path::Path) -> Option<String> {
+pub(crate) fn system(former: &Path) -> Option<String> {
     let kept = std::fs::read_to_string(former).ok().filter(|name| !name.is_empty());
     kept.or_else(|| read().ok())
 }

@@ -7,6 +7,7 @@ use std::net::IpAddr;
 use std::os::fd::AsFd;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use rustix::net::{AddressFamily, SocketType, socket};
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
@@ -15,6 +16,7 @@ use trimtab_units::{Duration, Time};
 
 use crate::config::{Matches, Rule};
 use crate::kernel::sock_diag::own_netns;
+use crate::loader::Client;
 
 /// Between looks for what was not there.
 const AGAIN: Duration = Duration::from_secs(1);
@@ -23,11 +25,22 @@ const ROOT_CGROUP: u64 = 1;
 /// Cgroups below one that are looked through.
 const CGROUPS_MAX: usize = 10_000;
 
+/// Who enters network namespaces to ask for their cookies.
+#[derive(Clone, Debug, Default)]
+pub(crate) enum Namespaces {
+    /// This process, which may.
+    #[default]
+    Here,
+    /// The loader.
+    Loader(Arc<Client>),
+}
+
 /// The numbers of what the rules name.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Places {
     cgroups: BTreeMap<String, BTreeSet<u64>>,
     namespaces: BTreeMap<PathBuf, Option<u64>>,
+    asked: Namespaces,
     /// The agent's own network namespace: that of rules which name neither a namespace nor a
     /// cgroup. `None` where the kernel does not tell it; then these rules are about every
     /// namespace.
@@ -88,8 +101,8 @@ impl From<&Socket> for Who {
 }
 
 impl Places {
-    pub(crate) fn new(rules: &[Rule], now: Time) -> Self {
-        let mut places = Self { own: own_netns(), ..Self::default() };
+    pub(crate) fn new(rules: &[Rule], asked: Namespaces, now: Time) -> Self {
+        let mut places = Self { own: own_netns(), asked, ..Self::default() };
         for rule in rules {
             if let Some(cgroup) = &rule.matches.cgroup {
                 places.cgroups.insert(cgroup.clone(), BTreeSet::new());
@@ -100,6 +113,11 @@ impl Places {
         }
         places.look(now);
         places
+    }
+
+    /// Who enters network namespaces.
+    pub(crate) fn asked(&self) -> Namespaces {
+        self.asked.clone()
     }
 
     /// The first rule that a connection matches.
@@ -217,8 +235,21 @@ impl Places {
                 *ids = cgroups_below(&root.join(path.trim_start_matches('/')));
             }
         }
-        for (path, cookie) in &mut self.namespaces {
-            *cookie = netns_cookie(path).ok();
+        if self.namespaces.is_empty() {
+            return;
+        }
+        match &self.asked {
+            Namespaces::Here => {
+                for (path, cookie) in &mut self.namespaces {
+                    *cookie = netns_cookie(path).ok();
+                }
+            }
+            Namespaces::Loader(loader) => {
+                let found = loader.namespaces();
+                for (path, cookie) in &mut self.namespaces {
+                    *cookie = found.get(path).copied().flatten();
+                }
+            }
         }
     }
 }
@@ -358,7 +389,7 @@ mod tests {
                     [[rule]]\nname = \"c\"\nnetns = \"/proc/self/ns/net\"\n\
                     [[rule]]\nname = \"d\"\nnetns = \"/proc/self/status\"\n";
         let rules = Config::parse(Path::new("agent.toml"), text).unwrap().rules;
-        let mut places = Places::new(&rules, Time::ZERO);
+        let mut places = Places::new(&rules, Namespaces::Here, Time::ZERO);
         let told = places.missing(&rules, Time::ZERO);
         let begins = ["rule a matches nothing", "rule b matches nothing", "rule d matches nothing"];
         assert!(
@@ -374,7 +405,7 @@ mod tests {
                     [[rule]]\nname = \"here\"\nport = 443\n\
                     [[rule]]\nname = \"pods\"\nport = 80\ncgroup = \"/pods\"\n";
         let rules = Config::parse(Path::new("agent.toml"), text).unwrap().rules;
-        let mut places = Places::new(&rules, Time::ZERO);
+        let mut places = Places::new(&rules, Namespaces::Here, Time::ZERO);
         let own = own_netns().expect("Linux 5.14 or later");
         places.cgroups.insert("/pods".to_owned(), BTreeSet::from([7]));
         for (port, netns, cgroup, expected) in [

@@ -70,31 +70,3 @@ fn metrics_are_served_and_the_control_socket_is_roots() {
     let look = trimtab_agent::look(&setup.socket()).unwrap();
     assert_eq!((look.status.open, look.flows.len()), (1, 1));
 }
-
-/// What every user may write is read without any capability.
-#[test]
-fn the_door_of_every_user_is_served_without_capabilities() {
-    need_kernel!();
-    let setup = Setup::new("_q");
-    setup.configure("", "");
-    let agent = setup.start();
-    let field = |status: &str, name: &str| {
-        let line = status.lines().find_map(|line| line.strip_prefix(name));
-        line.map(|value| value.trim().to_owned())
-    };
-    let without = || {
-        let tasks = std::fs::read_dir(format!("/proc/{}/task", agent.pid())).unwrap();
-        let mut names = Vec::new();
-        for task in tasks.flatten() {
-            // One that has ended meanwhile has none.
-            let status = std::fs::read_to_string(task.path().join("status")).unwrap_or_default();
-            let sets = ["CapInh:", "CapPrm:", "CapEff:"].map(|set| field(&status, set));
-            let is_empty = |set: &Option<String>| {
-                set.as_ref().is_some_and(|set| set.trim_start_matches('0').is_empty())
-            };
-            names.extend(field(&status, "Name:").filter(|_| sets.iter().all(is_empty)));
-        }
-        names
-    };
-    wait_for("its thread", || (without() == ["hints"]).then_some(()));
-}

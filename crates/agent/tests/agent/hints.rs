@@ -283,7 +283,7 @@ fn hostile_descriptors_are_closed_and_refused() {
     wait_for("the connection", || agent.flow(stream.local_addr().unwrap().port()));
     let way = open(&path);
     assert_eq!(say(&way, &about(None), &[stream.as_fd()]), Answer::Ok);
-    let before = descriptors(agent.pid());
+    let before = descriptors(agent.steerer());
     let refused = |answer: &Answer, why: &str| {
         assert!(matches!(answer, Answer::Refused(said) if said.contains(why)), "{answer:?}");
     };
@@ -306,7 +306,7 @@ fn hostile_descriptors_are_closed_and_refused() {
         hints.describe(&stream, None, &Factors::new()).ok()
     });
     drop(way);
-    wait_for("their end", || (descriptors(agent.pid()) <= before).then_some(()));
+    wait_for("their end", || (descriptors(agent.steerer()) <= before).then_some(()));
     drop(far);
 }
 

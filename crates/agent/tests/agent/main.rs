@@ -21,6 +21,7 @@ mod muses;
 mod nginx;
 mod operate;
 mod policy;
+mod privilege;
 mod quota;
 mod setup;
 mod transfer;
@@ -39,6 +40,9 @@ fn engine_process() {
 #[test]
 fn agent_in_a_process_of_its_own() {
     let Some(config) = std::env::var_os(setup::CONFIG_VARIABLE) else { return };
+    if privilege::is_attacker() {
+        return privilege::attack();
+    }
     if let Err(error) = trimtab_agent::run(config.as_ref()) {
         eprintln!("error: {error}");
         std::process::exit(2);

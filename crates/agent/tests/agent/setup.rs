@@ -141,6 +141,18 @@ impl Drop for Setup {
     }
 }
 
+/// The processes that a process has started.
+fn children(pid: u32) -> Vec<u32> {
+    let processes = std::fs::read_dir("/proc").expect("processes").flatten();
+    let numbers = processes.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
+    let parent = |pid: &u32| {
+        let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+        // Behind the name, which may have any letters, stand the state and the parent.
+        stat.rsplit_once(')')?.1.split_whitespace().nth(1)?.parse::<u32>().ok()
+    };
+    numbers.filter(|one| parent(one) == Some(pid)).collect()
+}
+
 pub(crate) struct Agent {
     child: Child,
     log: PathBuf,
@@ -174,6 +186,11 @@ impl Agent {
 
     pub(crate) fn pid(&self) -> u32 {
         self.child.id()
+    }
+
+    /// The process that does all but the loading.
+    pub(crate) fn steerer(&self) -> u32 {
+        children(self.pid()).first().copied().expect("the agent has started its steerer")
     }
 
     pub(crate) fn wait(&mut self) -> ExitStatus {

@@ -1,13 +1,27 @@
-//! What the kernel counts of a process.
+//! What the kernel counts of an agent: its loader, and the steerer that this has started.
 
-use std::fs::{create_dir, read_to_string, remove_dir};
+use std::fs::{create_dir, read_dir, read_to_string, remove_dir};
 use std::path::{Path, PathBuf};
 
 /// Ticks of `/proc/PID/stat` in a second: 100 on every architecture that Linux runs Trimtab on (`USER_HZ`).
 const TICKS_PER_S: f64 = 100.0;
 
-/// Seconds of processor time that a process has used, of all its threads, in user space and in the kernel.
-pub(crate) fn cpu_s(pid: u32) -> Option<f64> {
+/// A process and those that it has started; `None` where it is gone.
+fn family(pid: u32) -> Option<Vec<u32>> {
+    let mut all = vec![pid];
+    for thread in read_dir(format!("/proc/{pid}/task")).ok()?.flatten() {
+        let children = read_to_string(thread.path().join("children")).ok()?;
+        all.extend(children.split_whitespace().filter_map(|child| child.parse::<u32>().ok()));
+    }
+    Some(all)
+}
+
+/// Seconds of processor time that an agent has used, of all its threads, in user space and in the kernel.
+pub(crate) fn cpu_s(agent: u32) -> Option<f64> {
+    family(agent)?.into_iter().map(cpu_s_of).sum()
+}
+
+fn cpu_s_of(pid: u32) -> Option<f64> {
     let stat = read_to_string(format!("/proc/{pid}/stat")).ok()?;
     // The name, in brackets, may hold spaces; user and kernel time are the 12th and 13th field after it.
     let fields: Vec<&str> = stat.rsplit_once(") ")?.1.split(' ').collect();
@@ -15,8 +29,12 @@ pub(crate) fn cpu_s(pid: u32) -> Option<f64> {
     Some((ticks(11)? + ticks(12)?) / TICKS_PER_S)
 }
 
-/// A line of `/proc/PID/status` in kB, as MB.
-pub(crate) fn memory_mb(pid: u32, line: &str) -> Option<f64> {
+/// The sum of a line of `/proc/PID/status` in kB, as MB.
+pub(crate) fn memory_mb(agent: u32, line: &str) -> Option<f64> {
+    family(agent)?.into_iter().map(|pid| memory_mb_of(pid, line)).sum()
+}
+
+fn memory_mb_of(pid: u32, line: &str) -> Option<f64> {
     let status = read_to_string(format!("/proc/{pid}/status")).ok()?;
     let line = status.lines().find_map(|l| l.strip_prefix(line)?.strip_prefix(':'))?;
     let kilobytes: f64 = line.trim().strip_suffix(" kB")?.parse().ok()?;

@@ -5,13 +5,13 @@
 //! them. Walks give it to those that were there before, take it back, and count.
 
 mod found;
+pub(crate) mod reach;
 mod step;
 
 use std::collections::BTreeSet;
-use std::fs::File;
 use std::io;
-use std::os::unix::fs::MetadataExt as _;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use trimtab_kernel::{Algorithm, Assigner, Choices, Identity, Options, Outcome, Socket};
 use trimtab_units::{Duration, Time};
@@ -20,13 +20,15 @@ pub use found::Assigned;
 pub(crate) use step::{Addresses, Wanted};
 
 use self::found::Found;
+use self::reach::{at, far_places, near_places};
 use self::step::{Judged, Step, addresses, label, note, orders, step};
 use crate::config::{Config, Mode, Rule};
 use crate::core::Core;
 use crate::daemon::Shared;
 use crate::datapath::Datapath;
 use crate::error::Error;
-use crate::kernel::places::{cgroup_root, netns_cookie_of, within_file};
+use crate::loader::Client;
+use crate::loader::client::Place;
 
 /// Between walks over all sockets: so long may a new socket that listens hand out the system's algorithm.
 const AGAIN: Duration = Duration::from_secs(2);
@@ -42,15 +44,14 @@ const FAR_SHARE: f64 = 200.0;
 /// Gives algorithms to sockets, by the rules.
 #[derive(Debug)]
 pub(crate) struct Assignment {
-    folder: PathBuf,
+    loader: Arc<Client>,
     suffix: String,
-    assigner: Option<Assigner>,
+    /// Whether the loader has loaded the walk.
+    loaded: bool,
     /// What the hook of the root cgroup follows; `None`: what an agent before has left.
     choices: Option<Choices>,
     /// Why the hook is not there.
     no_hook: Option<String>,
-    /// Network namespaces of the rules, also of configurations before.
-    namespaces: BTreeSet<PathBuf>,
     next: Option<Time>,
     /// The same of namespaces that no rule names.
     far_next: Option<Time>,
@@ -68,14 +69,13 @@ pub(crate) struct Assignment {
 }
 
 impl Assignment {
-    pub(crate) fn new(config: &Config, now: Time) -> Self {
+    pub(crate) fn new(loader: Arc<Client>, config: &Config, now: Time) -> Self {
         let mut new = Self {
-            folder: config.datapath.folder.clone(),
+            loader,
             suffix: config.datapath.suffix.clone(),
-            assigner: None,
+            loaded: false,
             choices: None,
             no_hook: None,
-            namespaces: BTreeSet::new(),
             next: None,
             far_next: None,
             far: Found::default(),
@@ -91,12 +91,11 @@ impl Assignment {
 
     /// Follows another configuration.
     pub(crate) fn follow(&mut self, config: &Config, now: Time) {
-        self.namespaces.extend(namespaces(config));
         self.told.clear();
         self.trouble = None;
         self.choices = None;
         // Also what an agent before has given, and no rule asks for any more.
-        let needed = assigns(config) || Assigner::has_given(&self.folder);
+        let needed = assigns(config) || self.loader.has_given();
         self.next = needed.then_some(now);
         self.far_next = self.next;
     }
@@ -131,7 +130,7 @@ impl Assignment {
         // A kernel that refuses the program now does so later.
         // A walk that failed has not seen what is still owed.
         let needed = assigns(shared.core().config()) || self.owes || walked.is_err();
-        let again = self.assigner.is_some() && needed;
+        let again = self.loaded && needed;
         self.next = again.then(|| now + pause(self.sockets));
         match walked {
             Ok(notes) => notes,
@@ -143,32 +142,24 @@ impl Assignment {
     }
 
     fn walk(&mut self, shared: &Shared, now: Time) -> Result<Vec<String>, Error> {
-        let assigner = match self.assigner.take() {
-            Some(assigner) => assigner,
-            None => Assigner::load(&self.folder)?,
-        };
-        self.hook(&assigner, shared);
-        let notes = self.walk_with(&assigner, shared, now);
-        self.assigner = Some(assigner);
-        notes
+        if !self.loaded {
+            self.loader.assign()?;
+            self.loaded = true;
+        }
+        self.hook(shared);
+        self.walk_all(shared, now)
     }
 
     /// Has sockets to come get what the rules say now.
-    fn hook(&mut self, assigner: &Assigner, shared: &Shared) {
+    fn hook(&mut self, shared: &Shared) {
         let choices = shared.core().choices(&self.suffix);
         if self.choices.as_ref() == Some(&choices) {
             return;
         }
         let hooked = if choices.list.is_empty() {
-            Assigner::unhook(&self.folder).map_err(|e| e.to_string())
+            self.loader.unhook()
         } else {
-            let hook = |root: PathBuf| {
-                assigner.follow(&choices)?;
-                assigner.hook(&self.folder, &root)
-            };
-            let none = || "no cgroup file system of the second version is mounted".to_owned();
-            let root = cgroup_root().ok_or_else(none);
-            root.and_then(|root| hook(root).map_err(|e| e.to_string()))
+            self.loader.follow(&choices)
         };
         self.no_hook = hooked.err().map(|why| {
             format!(
@@ -180,25 +171,19 @@ impl Assignment {
         self.choices = Some(choices);
     }
 
-    fn walk_with(
-        &mut self,
-        assigner: &Assigner,
-        shared: &Shared,
-        now: Time,
-    ) -> Result<Vec<String>, Error> {
+    fn walk_all(&mut self, shared: &Shared, now: Time) -> Result<Vec<String>, Error> {
         let mut near = Found::default();
-        let places = near_places(&self.namespaces);
-        for place in &places {
-            self.walk_at(place.as_ref(), assigner, shared, now, &mut near)?;
+        for place in self.loader.places(false)? {
+            self.walk_at(place, shared, now, &mut near)?;
         }
         let mut notes = std::mem::take(&mut near.notes);
         self.moved = std::mem::take(&mut near.moved);
         if self.far_next.is_some_and(|next| next <= now) {
             let begun = trimtab_kernel::now();
             let mut far = Found::default();
-            for place in far_places(&places) {
+            for place in self.loader.places(true)? {
                 // One that is gone meanwhile has no sockets any more.
-                let _ = self.walk_at(Some(&place), assigner, shared, now, &mut far);
+                let _ = self.walk_at(place, shared, now, &mut far);
             }
             let took = trimtab_kernel::now() - begun;
             notes.append(&mut far.notes);
@@ -213,7 +198,7 @@ impl Assignment {
         self.told.retain(|cookie| both.iter().any(|found| found.seen.contains(cookie)));
         let refused = both.iter().find_map(|found| found.refused);
         let refused = refused.or_else(|| {
-            let gave = assigner.gave().ok()?;
+            let gave = self.loader.gave().ok()?;
             (gave.refused > 0).then_some(gave.error)
         });
         let refused = refused.map(|errno| {
@@ -239,16 +224,15 @@ impl Assignment {
         Ok(notes)
     }
 
-    /// The sockets of a network namespace, of this thread's without one.
+    /// The sockets of a network namespace.
     fn walk_at(
         &mut self,
-        place: Option<&File>,
-        assigner: &Assigner,
+        place: Place,
         shared: &Shared,
         now: Time,
         found: &mut Found,
     ) -> Result<(), Error> {
-        let mut sockets = at(place, || assigner.sockets())?;
+        let mut sockets = self.loader.walk(place, &[])?;
         let steps = self.steps(&sockets, &mut shared.core(), now);
         let orders = orders(&sockets, &steps);
         let applies = shared.core().config().mode == Mode::Apply;
@@ -260,7 +244,7 @@ impl Assignment {
             }
         }
         if applies && !orders.is_empty() {
-            sockets = at(place, || assigner.carry_out(&orders))?;
+            sockets = self.loader.walk(place, &orders)?;
             for socket in &sockets {
                 match socket.outcome {
                     Some(Outcome::Done) => {
@@ -357,39 +341,6 @@ fn namespaces(config: &Config) -> impl Iterator<Item = PathBuf> + '_ {
 fn reaches_far(config: &Config) -> bool {
     let far = |rule: &Rule| rule.matches.cgroup.is_some() && rule.matches.netns.is_none();
     config.rules.iter().any(|rule| rule.assign && far(rule))
-}
-
-/// Device and number of a file.
-fn number(file: &File) -> Option<(u64, u64)> {
-    file.metadata().ok().map(|of| (of.dev(), of.ino()))
-}
-
-/// The namespace of this thread (`None`) and those of these files that exist, each once.
-fn near_places(files: &BTreeSet<PathBuf>) -> Vec<Option<File>> {
-    let own = File::open("/proc/thread-self/ns/net").ok();
-    let mut seen: BTreeSet<_> = own.as_ref().and_then(number).into_iter().collect();
-    // What is no namespace cannot be entered.
-    let is_one = |file: &File| netns_cookie_of(file).is_ok();
-    let others = files.iter().filter_map(|path| File::open(path).ok().filter(is_one));
-    let others = others.filter(|file| number(file).is_some_and(|number| seen.insert(number)));
-    std::iter::once(None).chain(others.map(Some)).collect()
-}
-
-/// All others.
-fn far_places(near: &[Option<File>]) -> Vec<File> {
-    let near: BTreeSet<_> = near.iter().flatten().filter_map(number).collect();
-    let all = trimtab_kernel::network_namespaces().into_iter().map(|(_, file)| file);
-    all.filter(|file| number(file).is_some_and(|number| !near.contains(&number))).collect()
-}
-
-/// Does something in a network namespace, in this thread's without one.
-fn at<T: Send>(
-    place: Option<&File>,
-    work: impl FnOnce() -> Result<T, trimtab_kernel::Error> + Send,
-) -> Result<T, Error> {
-    let Some(place) = place else { return Ok(work()?) };
-    let done = within_file(place, || Ok(work()));
-    Ok(done.map_err(|e| Error::system("enter a network namespace", e))??)
 }
 
 pub(crate) fn name_of(suffix: &str, algorithm: Algorithm) -> String {
