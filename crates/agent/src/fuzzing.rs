@@ -16,12 +16,14 @@ use trimtab_qoe::Factors;
 use trimtab_steer::Report;
 use trimtab_units::Time;
 
-use crate::config::{Checked, Config, ConfigError, checked};
+use crate::config::{Checked, Config, ConfigError, Grounds, checked};
 use crate::core::Core;
 use crate::datapath::{ALGORITHMS, Datapath, Link};
 use crate::doors::control::{self, Question};
 use crate::doors::{http, serve};
 use crate::error::Error;
+use crate::loader::check::Allowed;
+use crate::loader::protocol;
 use crate::operate::{HoldStatus, Order, file};
 
 /// The agent's clock, and the wall clock at that moment in seconds since 1970.
@@ -76,6 +78,18 @@ pub fn orders(text: &str) -> Result<(Vec<HoldStatus>, String), String> {
     let holds = file::parse(text, NOW, WALL_S)?;
     let again = file::text(&holds, NOW, WALL_S).map_err(|error| error.to_string())?;
     Ok((holds.status(NOW), again))
+}
+
+/// The request in a datagram of a steerer, as the loader would write it itself, where it may be carried
+/// out under this configuration.
+///
+/// # Errors
+/// It is none, or may not: one line that tells why.
+pub fn loader(config: &str, datagram: &[u8]) -> Result<String, String> {
+    let grounds = Grounds::parse(Path::new("agent.toml"), config).map_err(|e| e.to_string())?;
+    let request = protocol::decode(datagram)?;
+    Allowed::new(&grounds).check(&request, false)?;
+    serde_json::to_string(&request).map_err(|e| e.to_string())
 }
 
 /// An agent without connections.

@@ -178,6 +178,7 @@ pub fn run(path: &Path) -> Result<(), Error> {
 
 /// The steerer of a loader, whose process this is.
 fn steer(path: &Path, client: Arc<Client>, loader: u32) -> Result<(), Error> {
+    loader::confine()?;
     let config = Config::read(path)?;
     logging::say(config.log, config.log_format);
     let reload = on_signal(SIGHUP)?;

@@ -7,8 +7,9 @@
 //! Both end together: the kernel kills the steerer when the loader ends, and the loader ends when the
 //! steerer does, with its status.
 
-mod check;
+pub(crate) mod check;
 pub(crate) mod client;
+mod confine;
 mod folders;
 pub(crate) mod protocol;
 mod run;
@@ -18,5 +19,6 @@ mod start;
 mod user;
 
 pub(crate) use client::Client;
+pub(crate) use confine::confine;
 pub(crate) use run::run;
 pub(crate) use start::as_steerer;

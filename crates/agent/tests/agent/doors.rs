@@ -17,7 +17,8 @@ fn the_service_manager_is_notified_of_ready_reload_and_stop() {
     setup.configure("", "");
     let path = setup.folder().join("notify");
     let manager = UnixDatagram::bind(&path).unwrap();
-    manager.set_read_timeout(Some(std::time::Duration::from_secs(5))).unwrap();
+    // Loading takes long on a busy machine.
+    manager.set_read_timeout(Some(std::time::Duration::from_secs(60))).unwrap();
     let hear = |what: &str| {
         let mut buffer = [0; 256];
         loop {

@@ -79,6 +79,8 @@ fn the_steerer_has_no_rights_in_any_thread_and_steers() {
             assert_eq!(field(thread, ids), [NOBODY; 4].join("\t"), "{thread:?}");
         }
         assert_eq!(field(thread, "NoNewPrivs"), "1");
+        // By a filter.
+        assert_eq!(field(thread, "Seccomp"), "2");
     }
     let rights = field(Path::new(&format!("/proc/{loader}/status")), "CapEff");
     assert_ne!(rights, "0000000000000000");

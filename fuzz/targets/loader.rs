@@ -1,0 +1,33 @@
+//! The loader's channel: whatever a steerer sends, what may be carried out gives sockets our own
+//! algorithms alone, tells the service manager one line, and is the same when it is sent again.
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use serde_json::Value;
+use trimtab_agent::fuzzing;
+
+const CONFIG: &str = "[[rule]]\nport = 443\nassign = true\n";
+
+fn is_ours(name: &Value) -> bool {
+    name.as_str().is_some_and(|name| name.starts_with("trimtab_"))
+}
+
+fuzz_target!(|datagram: &[u8]| {
+    match fuzzing::loader(CONFIG, datagram) {
+        Err(why) => assert!(!why.contains('\n'), "{why}"),
+        Ok(text) => {
+            assert_eq!(fuzzing::loader(CONFIG, text.as_bytes()).as_ref(), Ok(&text));
+            let request: Value = serde_json::from_str(&text).expect("JSON");
+            let list = |kind: &str, key: &str| {
+                request[kind][key].as_array().cloned().unwrap_or_default()
+            };
+            let orders = list("order", "orders");
+            assert!(orders.iter().all(|order| is_ours(&order["to"])), "{text}");
+            let gives = |choice: &Value| choice["gives"].is_null() || is_ours(&choice["gives"]);
+            assert!(list("follow", "list").iter().all(gives), "{text}");
+            let status = request["alive"]["status"].as_str().unwrap_or_default();
+            assert!(!status.contains('\n'), "{text}");
+            assert!(request.get("set-default").is_none(), "{text}");
+        }
+    }
+});
