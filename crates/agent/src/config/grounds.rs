@@ -41,7 +41,7 @@ impl Grounds {
         let source = Source { path, text };
         let raw = Raw::parse(&source)?;
         let named = raw.rule.iter().filter_map(|rule| rule.netns.as_ref());
-        let absolute = named.map(|netns| netns.get_ref()).filter(|netns| netns.is_absolute());
+        let absolute = named.map(toml::Spanned::get_ref).filter(|netns| netns.is_absolute());
         Ok(Self {
             namespaces: absolute.cloned().collect(),
             assigns: raw

@@ -116,7 +116,10 @@ impl Loader {
         let keeper = Arc::clone(self.keeper.as_ref().ok_or_else(untaken)?);
         match request {
             Request::Take {} => self.take(),
-            Request::Reload {} => value(self.follow(Grounds::read(&self.path)?)),
+            Request::Reload {} => {
+                self.follow(Grounds::read(&self.path)?);
+                value(())
+            }
             Request::Formers {} => value(keeper.formers()),
             Request::FormerSlots { beyond } => {
                 let slots = keeper.former_slots();
@@ -124,7 +127,10 @@ impl Loader {
                 Ok((count, slots.into_iter().skip(beyond).take(DESCRIPTORS_MAX).collect()))
             }
             Request::Renew {} => value(keeper.renew()),
-            Request::RenewSoon {} => value(keeper.renew_soon()),
+            Request::RenewSoon {} => {
+                keeper.renew_soon();
+                value(())
+            }
             Request::ProgramTime {} => {
                 let time = trimtab_kernel::program_time();
                 value(time.map(|time| (time.runs, time.time.as_nanos())))
@@ -141,7 +147,10 @@ impl Loader {
             }
             Request::HasGiven {} => value(Assigner::has_given(self.folder())),
             Request::Places { far } => value(self.walks.look(far, &self.namespaces)),
-            Request::Order { orders } => value(self.walks.order(orders)),
+            Request::Order { orders } => {
+                self.walks.order(orders);
+                value(())
+            }
             Request::Walk { far, place } => {
                 let walked = self.walks.walk(far, place)?;
                 self.allowed.saw(&walked.sockets());
@@ -153,8 +162,14 @@ impl Loader {
             }
             Request::Unhook {} => value(Assigner::unhook(self.folder())?),
             Request::Gave {} => value(self.walks.gave()?),
-            Request::Ready {} => value(self.manager.ready()),
-            Request::Alive { status } => value(self.manager.alive(&status)),
+            Request::Ready {} => {
+                self.manager.ready();
+                value(())
+            }
+            Request::Alive { status } => {
+                self.manager.alive(&status);
+                value(())
+            }
         }
     }
 
