@@ -52,7 +52,7 @@ fn become_nobody() {
     assert_eq!(capabilities(None).unwrap(), none);
 }
 
-/// Who has the descriptors measures, turns knobs, hears of connections and finds those that are gone,
+/// Who has the descriptors measures, turns knobs, gets events and finds those that are gone,
 /// without any capability; what needs some is refused.
 #[test]
 fn who_has_the_descriptors_needs_no_capability() {

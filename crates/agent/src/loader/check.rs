@@ -1,5 +1,5 @@
-//! What a request may ask for: the loader does nothing that the configuration does not call for,
-//! whoever has taken over the steerer.
+//! What a request may ask for: the loader does nothing that the configuration does not call for, also
+//! where an attacker has taken over the steerer.
 
 use std::collections::{BTreeSet, HashMap};
 

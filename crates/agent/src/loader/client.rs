@@ -172,7 +172,7 @@ impl Client {
 
     fn hear(&self, told: Result<(), Error>) {
         if let Err(error) = told {
-            warn!("the service manager is told nothing: {error}");
+            warn!("cannot notify the service manager: {error}");
         }
     }
 }

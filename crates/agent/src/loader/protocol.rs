@@ -44,7 +44,7 @@ pub(crate) enum Request {
     RenewSoon {},
     /// Runs of the eBPF programs and nanoseconds that they took, where the kernel counts.
     ProgramTime {},
-    /// Make our algorithm the default of new connections, if the configuration says so.
+    /// Make our algorithm the default of new connections, if the configuration sets one.
     SetDefault {},
     /// Put back what was the default before.
     RestoreDefault {},
