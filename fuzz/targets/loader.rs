@@ -18,9 +18,8 @@ fuzz_target!(|datagram: &[u8]| {
         Ok(text) => {
             assert_eq!(fuzzing::loader(CONFIG, text.as_bytes()).as_ref(), Ok(&text));
             let request: Value = serde_json::from_str(&text).expect("JSON");
-            let list = |kind: &str, key: &str| {
-                request[kind][key].as_array().cloned().unwrap_or_default()
-            };
+            let list =
+                |kind: &str, key: &str| request[kind][key].as_array().cloned().unwrap_or_default();
             let orders = list("order", "orders");
             assert!(orders.iter().all(|order| is_ours(&order["to"])), "{text}");
             let gives = |choice: &Value| choice["gives"].is_null() || is_ours(&choice["gives"]);
