@@ -95,8 +95,12 @@ TT_INLINE void tt_batch_add(struct tt_flow *flow, const struct tt_seen *seen)
 			batch->rtt_max_us = rtt_us;
 	}
 	if (seen->rate_us) {
-		/* The time up to data that the application did not hold back: as trimtab_steer::Collector. */
-		batch->busy_us += tt_less(seen->now_us, flow->last_ack_us);
+		/*
+		 * The time up to data that the application did not hold back: as trimtab_steer::Collector. While CUBIC
+		 * recovers, acknowledgements of nothing new show the rate of before; that time counts once, with the next one.
+		 */
+		if (seen->acked)
+			batch->busy_us += tt_less(seen->now_us, flow->last_ack_us);
 		/* a/b > c/d without dividing */
 		if (!batch->rate_us ||
 		    (u64)seen->rate_packets * batch->rate_us > (u64)batch->rate_packets * seen->rate_us) {

@@ -4,7 +4,7 @@ mod common;
 
 use std::time::Duration;
 
-use trimtab_kernel::{EventKind, Reporter};
+use trimtab_kernel::{Algorithm, EventKind, Reporter};
 use trimtab_qoe::Factors;
 use trimtab_units::Bytes;
 
@@ -80,4 +80,29 @@ fn a_connection_has_a_slot_with_sane_measurements_and_gives_it_back() {
         totals.rtt_count > sample.totals.rtt_count
             && mean < trimtab_units::Duration::from_millis(80)
     );
+}
+
+/// What CUBIC acknowledges while it recovers is no time that counts twice.
+#[test]
+fn a_connection_that_loses_was_busy_no_longer_than_it_lived() {
+    need_kernel!();
+    let loaded = Loaded::new("_L", 64);
+    let events = loaded.datapath().events().unwrap();
+    let wire = Wire::new("loses");
+    // A queue of ten packets.
+    wire.limit("20mbit", 15_000);
+    let name = loaded.options.name_of(Algorithm::Cubic);
+    let server = wire.serve(&name, 7002, BYTES, 1);
+    let client = wire.fetch(7002, Duration::from_secs(20));
+    assert_eq!(client.join().unwrap(), BYTES);
+    server.join().unwrap();
+    let ended = wait_for("its end", || {
+        let events = events.take().unwrap();
+        events.into_iter().find(|event| matches!(event.kind, EventKind::Close(_)))
+    });
+    let EventKind::Close(totals) = ended.kind else { panic!("{ended:?}") };
+    let lost = totals.lost.ratio(totals.sent);
+    assert!(lost > 0.0, "{totals:?}");
+    // 12 MB at 20 Mbit/s.
+    assert!((3.0..6.0).contains(&totals.busy.as_secs_f64()), "{totals:?}");
 }
