@@ -151,9 +151,11 @@ impl OfRule {
         let treated = self.networks(Arm::Treated);
         let former = self.networks(Arm::Former);
         let holdback = self.networks(Arm::Holdback);
-        // What connections would run otherwise says most.
+        // What connections would run otherwise says most, unless it has so few networks that
+        // nothing they show is certain.
+        let is_former = former.len() >= 2 && 2 * former.len() >= holdback.len();
         let (arm, control) =
-            if former.len() >= 2 { (Arm::Former, former) } else { (Arm::Holdback, holdback) };
+            if is_former { (Arm::Former, former) } else { (Arm::Holdback, holdback) };
         if control.len() < 2 {
             return self.taken_back();
         }
@@ -282,6 +284,28 @@ mod tests {
             assert!(why.contains(says), "{why}");
             assert!(second <= 2 * STEP.as_secs_f64() as u64, "after {second} s");
         }
+    }
+
+    /// Two networks of one arm that differ say nothing, where eight of the other one do.
+    #[test]
+    fn the_control_arm_that_has_enough_networks_is_compared_with() {
+        let mut breakers = Breakers::default();
+        let mut why = None;
+        for second in 0..=2 * STEP.as_secs_f64() as u64 {
+            let now = Time::from_secs(second);
+            for network in 0..20_u8 {
+                let client = IpAddr::from([10, 0, network, 1]);
+                let (arm, queueing_ms) = match network {
+                    0 | 1 => (Arm::Former, 10 + 200 * u64::from(network)),
+                    2..10 => (Arm::Holdback, 10 + u64::from(network)),
+                    _ => (Arm::Treated, 250 + u64::from(network)),
+                };
+                breakers.on_window("web", client, arm, &window(now, 0.0, queueing_ms, 10.0));
+            }
+            why = breakers.look(&limits(), now).pop().or(why);
+        }
+        let (_, why) = why.expect("it trips");
+        assert_eq!(why, "queueing delay 265 ms vs. 16 ms in the holdback arm (10 and 8 networks)");
     }
 
     #[test]
