@@ -1,7 +1,10 @@
 //! The agent on a real kernel, in a process of its own. Skipped, with the reason, where the kernel or the rights are
 //! missing.
 
+mod access;
+mod arms;
 mod assign;
+mod breaker;
 mod browser;
 #[path = "../../../kernel/tests/common/mod.rs"]
 mod common;

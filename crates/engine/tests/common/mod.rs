@@ -108,14 +108,13 @@ impl Site {
             .spawn()
             .expect("the engine starts");
         let mut lines = BufReader::new(child.stderr.take().expect("a pipe")).lines();
-        let url = lines
-            .by_ref()
-            .map_while(Result::ok)
-            .find_map(|line| {
-                let (_, rest) = line.split_once("listens at ")?;
-                Some(rest.split(',').next()?.to_owned())
-            })
-            .expect("the engine listens");
+        let mut before = Vec::new();
+        let url = lines.by_ref().map_while(Result::ok).find_map(|line| {
+            before.push(line.clone());
+            let (_, rest) = line.split_once("listens at ")?;
+            Some(rest.split(',').next()?.to_owned())
+        });
+        let url = url.unwrap_or_else(|| panic!("the engine does not listen: {before:#?}"));
         // What else it says must not fill the pipe.
         let said = Arc::new(Mutex::new(Vec::new()));
         let keeps = Arc::clone(&said);
