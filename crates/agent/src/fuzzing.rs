@@ -1,5 +1,5 @@
-//! The doors without their sockets, for the targets in `fuzz/` alone: `./dev fuzz` builds with
-//! `--cfg fuzzing`, and nothing else has this.
+//! The doors without their sockets, for the targets in `fuzz/` alone: nothing else turns this
+//! feature on.
 //!
 //! An [`Agent`] here is the daemon's [`Core`] on a datapath without connections.
 

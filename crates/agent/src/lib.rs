@@ -19,7 +19,7 @@ mod daemon;
 mod datapath;
 mod doors;
 mod error;
-#[cfg(fuzzing)]
+#[cfg(feature = "fuzzing")]
 pub mod fuzzing;
 mod kernel;
 mod loader;

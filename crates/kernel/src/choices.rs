@@ -40,6 +40,7 @@ pub struct Choice {
 
 /// What a socket gets.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Gives {
     /// The algorithm of this name, as the kernel has it.
     Algorithm(String),

@@ -20,7 +20,7 @@ use trimtab_datapath::Algorithm;
 use trimtab_qoe::{Factors, Model};
 use trimtab_units::Bytes;
 
-#[cfg(fuzzing)]
+#[cfg(feature = "fuzzing")]
 pub(crate) use check::checked;
 pub use check::{Checked, check};
 pub(crate) use compare::STEP;

@@ -139,7 +139,7 @@ struct Client<S> {
 }
 
 /// A whole conversation with a stream that never blocks.
-#[cfg(fuzzing)]
+#[cfg(feature = "fuzzing")]
 pub(crate) fn converse<S: Read + Write>(
     stream: S,
     terms: &Terms,

@@ -45,7 +45,7 @@ fn it_tunes_live_connections_dies_without_harm_and_comes_back() {
     first.signal(Signal::HUP);
     let status = wait_for("the refusal", || first.status().filter(|s| !s.troubles.is_empty()));
     assert!(
-        status.troubles[0].contains("agent.toml:15:9: \"tortoise\": unknown congestion control"),
+        status.troubles[0].contains("agent.toml:16:9: \"tortoise\": unknown congestion control"),
         "{status}"
     );
     assert_eq!(first.flow(7101).unwrap().standing, Standing::Steered);

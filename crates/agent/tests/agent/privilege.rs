@@ -206,7 +206,7 @@ pub(crate) fn attack() {
         (json!({"set-default": {}}), "no default algorithm"),
         (
             json!({"follow": {"holdback": 0.0, "list": [{"netns": null, "cgroup": null,
-                "ports": [1, 2], "to": null, "gives": "cubic"}]}}),
+                "ports": [1, 2], "to": null, "gives": {"algorithm": "cubic"}}]}}),
             "\"cubic\"",
         ),
     ] {

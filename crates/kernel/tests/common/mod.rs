@@ -323,11 +323,11 @@ impl Drop for Wire {
     }
 }
 
-/// Tries until something is there, for at most five seconds; in an emulated machine
+/// Tries until something is there, for at most 15 seconds; in an emulated machine
 /// (`tests/kernels`), where all takes longer, a minute.
 pub(crate) fn wait_for<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
     let is_emulated = std::env::var_os("TRIMTAB_EMULATED").is_some();
-    let at_most = Duration::from_secs(if is_emulated { 60 } else { 5 });
+    let at_most = Duration::from_secs(if is_emulated { 60 } else { 15 });
     let start = std::time::Instant::now();
     loop {
         if let Some(found) = look() {
