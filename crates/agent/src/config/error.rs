@@ -10,18 +10,8 @@ pub enum ConfigError {
     Read {
         /// The file.
         path: PathBuf,
-        /// What the system said.
+        /// What the system said, and what to do.
         reason: String,
-    },
-    /// The user as whom the agent runs may not read it.
-    #[error(
-        "cannot read {}: permission denied. The agent reads it as its user (default: trimtab): let \
-         that user's group read it (chgrp trimtab FILE && chmod g+r FILE) and pass its folders",
-        .path.display()
-    )]
-    Denied {
-        /// The file.
-        path: PathBuf,
     },
     /// There is none.
     #[error(
@@ -45,6 +35,16 @@ pub enum ConfigError {
         /// What is wrong, and what would be right.
         message: String,
     },
+}
+
+/// Why a file that a configuration is, or names, cannot be read, and what to do.
+pub(super) fn why_unread(error: &std::io::Error) -> String {
+    if error.kind() != std::io::ErrorKind::PermissionDenied {
+        return error.to_string();
+    }
+    "permission denied. The agent reads it as its user (default: trimtab): let that user's group \
+     read it (chgrp trimtab FILE && chmod g+r FILE) and pass its folders"
+        .to_owned()
 }
 
 /// The text of a file.

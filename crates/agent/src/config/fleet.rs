@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use trimtab_fleet_client::edge::{self, Key, Options, ServiceName};
 
-use super::error::{ConfigError, Source};
+use super::error::{ConfigError, Source, why_unread};
 use super::raw::{Raw, RawRule};
 use super::value::Prefix;
 
@@ -59,7 +59,7 @@ impl Fleet {
                 self.token_file.display()
             )
         };
-        let token = std::fs::read_to_string(&self.token_file).map_err(|e| wrong(e.to_string()))?;
+        let token = std::fs::read_to_string(&self.token_file).map_err(|e| wrong(why_unread(&e)))?;
         if token.trim().is_empty() {
             return Err(wrong("it is empty".to_owned()));
         }

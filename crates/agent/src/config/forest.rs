@@ -9,7 +9,7 @@ use trimtab_cc::muses::Trees;
 use trimtab_datapath::Algorithm;
 use trimtab_steer::scheme::MusesSettings;
 
-use super::error::{ConfigError, Source};
+use super::error::{ConfigError, Source, why_unread};
 use super::raw::RawRule;
 use super::steering::checked_fallback;
 
@@ -84,7 +84,7 @@ fn read(file: Option<&Path>, shipped: &[u8]) -> Result<Trees<'static>, String> {
     });
     let bytes = match file {
         None => shipped.to_vec(),
-        Some(file) => std::fs::read(file).map_err(|e| format!("{shown}: {e}"))?,
+        Some(file) => std::fs::read(file).map_err(|e| format!("{shown}: {}", why_unread(&e)))?,
     };
     Trees::parse(&bytes).map_err(|e| format!("{shown}: {e}"))?;
     let mut read = READ.lock().unwrap_or_else(PoisonError::into_inner);

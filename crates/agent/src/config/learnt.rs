@@ -10,6 +10,8 @@ use trimtab_steer::Unusable;
 use trimtab_steer::scheme::By;
 use trimtab_steer::select::Model;
 
+use super::error::why_unread;
+
 /// A learnt policy that chooses the algorithm. A file that cannot be used is no mistake of the configuration: the agent
 /// runs, reports it, and connections run the fallback.
 #[derive(Clone)]
@@ -41,7 +43,7 @@ impl Learnt {
         };
         let read = match by.shipped() {
             Some(bytes) => Ok(bytes.to_vec()),
-            None => std::fs::read(&file).map_err(|e| none(Unusable::Missing, &e)),
+            None => std::fs::read(&file).map_err(|e| none(Unusable::Missing, &why_unread(&e))),
         };
         let parsed =
             read.and_then(|bytes| Model::parse(&bytes).map_err(|e| none(e.unusable(), &e)));

@@ -36,7 +36,7 @@ pub use turns::{Select, Turns};
 pub use value::{Ports, Prefix};
 
 use crate::datapath;
-use error::Source;
+use error::{Source, why_unread};
 use raw::{Raw, RawDatapath, RawRule};
 use steering::Parts;
 
@@ -338,8 +338,7 @@ impl Config {
 fn read_text(path: &Path) -> Result<String, ConfigError> {
     std::fs::read_to_string(path).map_err(|e| match e.kind() {
         ErrorKind::NotFound => ConfigError::Missing { path: path.to_owned() },
-        ErrorKind::PermissionDenied => ConfigError::Denied { path: path.to_owned() },
-        _ => ConfigError::Read { path: path.to_owned(), reason: e.to_string() },
+        _ => ConfigError::Read { path: path.to_owned(), reason: why_unread(&e) },
     })
 }
 

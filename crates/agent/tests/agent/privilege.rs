@@ -100,6 +100,16 @@ fn a_configuration_that_the_user_cannot_read_is_one_clear_error() {
     assert_eq!(agent.wait().code(), Some(2));
     let log = agent.log();
     assert!(log.contains("agent.toml: permission denied") && log.contains("chgrp"), "{log}");
+    let token = setup.folder().join("edge.token");
+    std::fs::write(&token, "secret").unwrap();
+    set_permissions(&token, Permissions::from_mode(0o600)).unwrap();
+    set_permissions(setup.config(), Permissions::from_mode(0o644)).unwrap();
+    let fleet = "[fleet]\nengine = \"http://127.0.0.1:1\"\ntoken_file = \"edge.token\"";
+    setup.configure("user = \"nobody\"", fleet);
+    let mut agent = setup.spawn();
+    assert_eq!(agent.wait().code(), Some(2));
+    let log = agent.log();
+    assert!(log.contains("edge.token: permission denied") && log.contains("chgrp"), "{log}");
     setup.configure("user = \"no-such-user\"", "");
     let mut agent = setup.spawn();
     assert_eq!(agent.wait().code(), Some(2));
