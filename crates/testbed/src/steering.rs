@@ -79,10 +79,10 @@ impl Steered {
     /// the connection has ended.
     fn look(&mut self, now: Time) -> Option<()> {
         let responses = self.steerer.needs().responses;
-        let wait = match self.attention.look(self.link.acks()?, responses) {
+        let wait = match self.attention.look(self.link.acks()?, responses, now) {
             Found::Quiet(wait) => {
                 self.responses.on_quiet(trimtab_kernel::now());
-                if responses {
+                if responses && self.attention.pauses(now) {
                     self.link.begin(trimtab_kernel::now()).then_some(())?;
                 }
                 wait
@@ -104,6 +104,7 @@ impl Steered {
         if self.steerer.needs().responses {
             self.responses.complete(&mut report, remaining(&factors));
         }
+        self.attention.on_report(report.srtt);
         // An error is the connection's end, which the next look sees.
         match self.steerer.on_report(&report) {
             Some(Action::Set(values)) => {

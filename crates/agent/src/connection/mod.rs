@@ -583,7 +583,7 @@ impl<L: Link> Connection<L> {
         let was_yielded = self.yielded;
         let customized = self.customize(setting);
         let responses = self.steering.as_deref().is_some_and(|s| s.needs().responses);
-        match self.attention.look(acks, responses) {
+        match self.attention.look(acks, responses, setting.now) {
             Found::Quiet(idle) => {
                 if idle == IDLE_MAX {
                     self.sizes.pause();
@@ -592,7 +592,9 @@ impl<L: Link> Connection<L> {
                     seen.on_quiet(setting.now);
                 }
                 if responses {
-                    self.link.begin(setting.now);
+                    if self.attention.pauses(setting.now) {
+                        self.link.begin(setting.now);
+                    }
                 } else if idle == IDLE_MAX
                     && let Some(sleeps) = self.fall_asleep(acks, setting)
                 {
@@ -617,6 +619,7 @@ impl<L: Link> Connection<L> {
         let Some(mut report) = self.link.report(setting.now, factors) else {
             return Looked::default();
         };
+        self.attention.on_report(report.srtt);
         self.sizes.on_report(&report);
         if responses {
             let remaining = remaining(&self.hinted());
