@@ -312,6 +312,14 @@ impl<L: Link> Connection<L> {
         self.guard.get().is_some_and(Guard::is_resting)
     }
 
+    /// A window as it would have been, had its guard not taken it back for less than `within`;
+    /// `None` where it did not, or longer ago.
+    pub(crate) fn suffered(&self, measured: &Measured, within: Duration) -> Option<Measured> {
+        let (loss, queueing) = self.guard.get()?.suffered(within)?;
+        let lost = measured.sent.mul_f64(loss);
+        Some(Measured { queueing, lost, busy: false, ..measured.clone() })
+    }
+
     /// Whether the application has said anything.
     pub(crate) fn is_hinted(&self) -> bool {
         self.hint.get().is_some_and(|hint| hint.model.is_some() || hint.factors != Factors::new())

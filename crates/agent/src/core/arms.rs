@@ -9,7 +9,7 @@ use trimtab_steer::safety::Measured;
 use trimtab_units::{Duration, Time};
 
 use super::{Core, operate};
-use crate::arms::breaker::Breakers;
+use crate::arms::breaker::{self, Breakers};
 use crate::arms::compare::{Comparison, Measurements};
 use crate::arms::{Arms, Place, step};
 use crate::config::{Config, Mode, Rule};
@@ -82,9 +82,15 @@ impl Comparing {
             return;
         }
         self.measured.on_window(&rule.name, client, place, (measured, score));
-        // Its own guard has taken care of one that rests.
-        if stands != Standing::Resting && stands != Standing::Yielded {
-            self.breakers.on_window(&rule.name, client, place.arm, measured);
+        match stands {
+            Standing::Yielded => {}
+            // It ran well because its guard took it back from the rule.
+            Standing::Resting => {
+                if let Some(suffered) = connection.suffered(measured, breaker::LOOKED_AT) {
+                    self.breakers.on_window(&rule.name, client, place.arm, &suffered);
+                }
+            }
+            _ => self.breakers.on_window(&rule.name, client, place.arm, measured),
         }
     }
 

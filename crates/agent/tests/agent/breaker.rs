@@ -23,10 +23,11 @@ const NETWORKS: usize = 22;
 const BUSY: usize = 3;
 /// Connections of a network in the whole test. They are busy by turns, as a server's are.
 const EACH: usize = 12;
-/// Seconds within which harm is stopped that begins at once.
-const AT_ONCE: u64 = 30;
-/// The same where a policy or an engine decides first.
-const DECIDED: u64 = 60;
+/// Harm is stopped within this, from when the agent has the rule.
+const WITHIN: Duration = Duration::from_secs(30);
+/// The connections run so long by a rule that does no harm: their queues at the start, which all
+/// arms have, are gone then.
+const BEFORE: Duration = Duration::from_secs(20);
 /// What the connections ran before. Every network namespace has it, and Trimtab has not, so both
 /// control arms run the rule's algorithm with its defaults.
 const FORMER: &str = "reno";
@@ -48,15 +49,14 @@ fn access() -> (Access, usize) {
     (Access::new(&lines), if given.is_some() { EACH } else { BUSY })
 }
 
-/// Lets a rule take over connections that are open without one, has them send, and waits until its
-/// breaker lets go of them.
+/// Lets a rule take over connections that are open without one, and has them send. Then the rule
+/// does what it should not, and its breaker lets go of them.
 fn is_stopped(
     setup: &Setup,
     (mut access, each): (Access, usize),
-    (port, within_s): (u16, u64),
-    (first, more): (&str, &str),
+    port: u16,
+    (first, always, harm): (&str, &str, &str),
 ) {
-    let within = Duration::from_secs(within_s);
     access.set_default(FORMER);
     setup.configure("", &format!("{COMPARE}{first}"));
     let agent = setup.start_at(access.server());
@@ -65,11 +65,16 @@ fn is_stopped(
     let former = || bulk.sockets.iter().filter(|socket| runs(socket) == FORMER).count();
     assert_eq!(former(), count);
 
-    let rule = format!("[[rule]]\nname = \"web\"\nport = {port}\nassign = true\n{more}\n");
-    setup.configure("", &format!("{COMPARE}{first}{rule}"));
-    agent.signal(Signal::HUP);
+    let rule = format!("[[rule]]\nname = \"web\"\nport = {port}\nassign = true\n{always}\n");
+    let follow = |harm: &str| {
+        setup.configure("", &format!("{COMPARE}{first}{rule}{harm}\n"));
+        agent.signal(Signal::HUP);
+    };
+    follow("");
     wait_for("the rule", || (former() == 0).then_some(()));
     bulk.go();
+    std::thread::sleep(BEFORE);
+    follow(harm);
     let begun = Instant::now();
     let tripped = || agent.log().lines().find(|l| l.contains("did harm")).map(str::to_owned);
     let line = loop {
@@ -78,12 +83,12 @@ fn is_stopped(
             break line;
         }
         let took = begun.elapsed();
-        assert!(took < 2 * within, "it is not stopped: {}\n{}", standings(&agent), agent.log());
+        assert!(took < 2 * WITHIN, "it is not stopped: {}\n{}", standings(&agent), agent.log());
     };
     let took = begun.elapsed();
     // The sockets follow within a second.
     while former() < count {
-        assert!(begun.elapsed() < 2 * within, "{} of {count} are back", former());
+        assert!(begun.elapsed() < 2 * WITHIN, "{} of {count} are back", former());
         std::thread::sleep(Duration::from_millis(50));
     }
     let all_back = begun.elapsed();
@@ -92,7 +97,7 @@ fn is_stopped(
         took.as_secs_f64(),
         all_back.as_secs_f64()
     );
-    assert!(all_back <= within, "after {:.1} s", all_back.as_secs_f64());
+    assert!(all_back <= WITHIN, "after {:.1} s", all_back.as_secs_f64());
     assert!(line.contains("`trimtab agent resume rule:web` arms it again"), "{line}");
     assert!(line.contains(" arm ("), "it has no control arm: {line}");
 
@@ -131,7 +136,7 @@ fn standings(agent: &Agent) -> String {
 fn a_knob_that_fills_the_queues_of_many_connections_is_stopped() {
     need_kernel!();
     let setup = Setup::new("_A");
-    is_stopped(&setup, access(), (7301, AT_ONCE), ("", "knobs = { delta = 0.07 }"));
+    is_stopped(&setup, access(), 7301, ("", "", "knobs = { delta = 0.07 }"));
 }
 
 /// The policy prefers CUBIC, which fills whatever queue there is.
@@ -145,7 +150,7 @@ fn a_policy_that_chooses_what_fills_the_queues_is_stopped() {
     std::fs::write(setup.folder().join("policy.safetensors"), policy.file()).expect("write it");
     let more = "turns = [\"copa\", \"cubic\"]\nselect = \"floo\"\nevery = \"500ms\"\n\
                 model = \"policy.safetensors\"\nsafe = \"copa\"";
-    is_stopped(&setup, access(), (7302, DECIDED), ("", more));
+    is_stopped(&setup, access(), 7302, ("", "", more));
 }
 
 /// An operator of the engine wrote `[fixed]` knobs that are deaf to delay and losses.
@@ -170,9 +175,6 @@ fn knobs_of_a_fleet_that_fill_the_queues_are_stopped() {
         "[fleet]\nengine = {:?}\ntoken_file = \"edge.token\"\nfolder = \"edge\"\n",
         engine.url
     );
-    let more = format!(
-        "steer = \"fleet\"\nservice = \"tv\"\nalgorithm = \"{}\"\n",
-        Algorithm::Vivace.name()
-    );
-    is_stopped(&setup, access, (7303, DECIDED), (&fleet, &more));
+    let algorithm = format!("algorithm = \"{}\"", Algorithm::Vivace.name());
+    is_stopped(&setup, access, 7303, (&fleet, &algorithm, "steer = \"fleet\"\nservice = \"tv\""));
 }

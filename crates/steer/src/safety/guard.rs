@@ -153,6 +153,13 @@ impl Guard {
         self.rest.is_some()
     }
 
+    /// The lost share and the queueing delay that the connection went to rest from, as long as it has
+    /// rested for less than `within`. It would go on suffering, had nobody taken it back.
+    pub fn suffered(&self, within: Duration) -> Option<(f64, Duration)> {
+        let rest = self.rest.filter(|rest| rest.seen.length < within)?;
+        Some((rest.after.loss, Duration::from_secs_f64(rest.after.queueing_s)))
+    }
+
     /// Takes a window in, in which the connection was steered or not.
     pub fn on_window(&mut self, window: &Measured, safety: &Safety, is_steered: bool) -> Verdict {
         if self.rest.is_some() {
@@ -266,7 +273,10 @@ mod tests {
         let mut guard = Guard::default();
         assert_eq!(verdicts(&mut guard, 1, &[0.2, 0.2, 0.0]), [Verdict::Go; 3]);
         assert_eq!(verdicts(&mut guard, 4, &[0.2; 3])[2], Verdict::Back(Harm::Loss));
+        let suffered = |guard: &Guard, s| guard.suffered(Duration::from_secs(s)).map(|of| of.0);
+        assert!((suffered(&guard, 5).expect("it rests") - 0.2).abs() < 1e-9);
         assert_eq!(verdicts(&mut guard, 7, &[0.0; 9]), [Verdict::Go; 9]);
+        assert_eq!(suffered(&guard, 5), None, "it rests for longer");
         assert_eq!(verdicts(&mut guard, 16, &[0.0]), [Verdict::Again]);
         assert_eq!(verdicts(&mut guard, 17, &[0.2; 3])[2], Verdict::Back(Harm::Loss));
         assert_eq!(verdicts(&mut guard, 20, &[0.0; 19]), [Verdict::Go; 19]);
