@@ -25,6 +25,8 @@ const BUSY: usize = 3;
 const EACH: usize = 12;
 /// Harm is stopped within this, from when the agent has the rule.
 const WITHIN: Duration = Duration::from_secs(30);
+/// The same on a machine that runs other tests meanwhile.
+const WITHIN_BUSY: Duration = Duration::from_secs(45);
 /// The connections run so long by a rule that does no harm: their queues at the start, which all
 /// arms have, are gone then.
 const BEFORE: Duration = Duration::from_secs(20);
@@ -97,7 +99,8 @@ fn is_stopped(
         took.as_secs_f64(),
         all_back.as_secs_f64()
     );
-    assert!(all_back <= WITHIN, "after {:.1} s", all_back.as_secs_f64());
+    let within = if std::env::var_os(VARIABLE).is_some() { WITHIN } else { WITHIN_BUSY };
+    assert!(all_back <= within, "after {:.1} s", all_back.as_secs_f64());
     assert!(line.contains("`trimtab agent resume rule:web` arms it again"), "{line}");
     assert!(line.contains(" arm ("), "it has no control arm: {line}");
 
