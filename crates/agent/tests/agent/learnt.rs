@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use trimtab_agent::{Arm, Standing, Status, ask_why};
+use trimtab_agent::{Arm, FlowView, Standing, Status, ask_why};
 use trimtab_kernel::Algorithm;
 
 use crate::assign::start_in;
@@ -54,7 +54,9 @@ fn unanswered(status: &Status) -> u64 {
 
 /// Waits until a connection to this port runs another algorithm than at first.
 fn wait_for_switch(agent: &Agent, port: u16, to: &str) {
-    let flow = wait_for(to, || agent.flow(port).filter(|flow| flow.algorithm == to));
+    // The kernel counts a switch after the other algorithm has begun.
+    let has_switched = |flow: &FlowView| flow.algorithm == to && flow.switches > 0;
+    let flow = wait_for(to, || agent.flow(port).filter(has_switched));
     assert_eq!((flow.standing, flow.switches), (Standing::Selecting, 1), "{flow:?}");
 }
 
