@@ -22,7 +22,10 @@ fuzz_target!(|datagram: &[u8]| {
                 |kind: &str, key: &str| request[kind][key].as_array().cloned().unwrap_or_default();
             let orders = list("order", "orders");
             assert!(orders.iter().all(|order| is_ours(&order["to"])), "{text}");
-            let gives = |choice: &Value| choice["gives"].is_null() || is_ours(&choice["gives"]);
+            let gives = |choice: &Value| match &choice["gives"] {
+                Value::String(other) => other == "former" || other == "nothing",
+                named => is_ours(&named["algorithm"]),
+            };
             assert!(list("follow", "list").iter().all(gives), "{text}");
             let status = request["alive"]["status"].as_str().unwrap_or_default();
             assert!(!status.contains('\n'), "{text}");
