@@ -55,6 +55,11 @@ pub enum Error {
     Refused(String),
 }
 
+/// What a reader of JSON says, which quotes names as they are.
+pub(crate) fn in_one_line(error: &serde_json::Error) -> String {
+    error.to_string().replace('\n', "\\n")
+}
+
 impl Error {
     pub(crate) fn system(what: impl Into<String>, reason: impl std::fmt::Display) -> Self {
         Self::System { what: what.into(), reason: reason.to_string() }

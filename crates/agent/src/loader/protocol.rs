@@ -13,6 +13,8 @@ use rustix::net::{
 use serde::{Deserialize, Serialize};
 use trimtab_kernel::{Choice, Handover, Order};
 
+use crate::error::in_one_line;
+
 /// The longest request, in bytes.
 pub(crate) const REQUEST_MAX: usize = 1 << 16;
 /// The longest answer, in bytes: what a socket takes at once by default is somewhat more.
@@ -109,12 +111,12 @@ pub(crate) struct Taken {
 /// The request in a datagram.
 ///
 /// # Errors
-/// There is none in it.
+/// There is none in it: one line that tells why.
 pub(crate) fn decode(datagram: &[u8]) -> Result<Request, String> {
     if datagram.len() > REQUEST_MAX {
         return Err(format!("a request has {REQUEST_MAX} bytes at most"));
     }
-    serde_json::from_slice(datagram).map_err(|e| format!("no request: {e}"))
+    serde_json::from_slice(datagram).map_err(|e| format!("no request: {}", in_one_line(&e)))
 }
 
 /// Sends a datagram.
@@ -193,5 +195,11 @@ mod tests {
         }
         assert!(decode(b"").is_err() && decode(b"{\"load\":{}}").is_err());
         assert!(decode(&[b' '; REQUEST_MAX + 1]).unwrap_err().contains("at most"));
+    }
+
+    #[test]
+    fn an_error_that_quotes_a_name_stays_in_one_line() {
+        let why = decode(br#"{"follow":{"hold\nback":0}}"#).unwrap_err();
+        assert!(why.contains(r"hold\nback") && !why.contains('\n'), "{why}");
     }
 }

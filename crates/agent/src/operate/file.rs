@@ -11,7 +11,7 @@ use trimtab_units::{Duration, Time};
 
 use super::Target;
 use super::holds::{Held, Hold, Holds};
-use crate::error::Error;
+use crate::error::{Error, in_one_line};
 
 /// Its name in the folder of the state.
 const NAME: &str = "orders.json";
@@ -84,9 +84,7 @@ impl OrderFile {
 /// # Errors
 /// It is none: one line that tells why.
 pub(crate) fn parse(text: &str, now: Time, wall: f64) -> Result<Holds, String> {
-    // The reader quotes names as they are.
-    let line = |error: serde_json::Error| error.to_string().replace('\n', "\\n");
-    let file: File = serde_json::from_str(text).map_err(line)?;
+    let file: File = serde_json::from_str(text).map_err(|error| in_one_line(&error))?;
     if file.schema != SCHEMA {
         return Err(format!("its schema is {:?}, not {SCHEMA}", file.schema));
     }
