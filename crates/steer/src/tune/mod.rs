@@ -233,12 +233,11 @@ impl Mortise {
     /// The operating points of the neighbours of δ, from the boldest (least δ) to the shyest.
     fn neighbours(&self, ratio: f64) -> [Point; POINTS] {
         let overflow = self.path.overflow();
-        core::array::from_fn(|i| {
-            let factor = libm::pow(ratio, i as f64 - SIDE as f64);
-            let point = replay(&self.path, self.delta * factor, VELOCITY_MAX);
-            // What the buffer drops is measured, and goes with the queue that a neighbour keeps.
-            Point { loss: (overflow / factor).min(0.5), ..point }
-        })
+        let factors: [f64; POINTS] =
+            core::array::from_fn(|i| libm::pow(ratio, i as f64 - SIDE as f64));
+        let points = replay(&self.path, factors.map(|factor| self.delta * factor), VELOCITY_MAX);
+        // What the buffer drops is measured, and goes with the queue that a neighbour keeps.
+        core::array::from_fn(|i| Point { loss: (overflow / factors[i]).min(0.5), ..points[i] })
     }
 
     fn decide(&mut self, factors: &Factors, packet_mbit: f64) {

@@ -69,9 +69,8 @@ fn decisions_from_the_start(m: &mut Mortise, mut seen: impl FnMut(&Mortise, &Rep
 /// The achieved tradeoff between two neighbours of the δ where flows start, by the twin, in Mbit/s
 /// per second.
 fn secant(m: &Mortise, bold: i32, shy: i32) -> f64 {
-    let at =
-        |i: i32| replay(&m.path, DELTA_START * libm::pow(NEIGHBOUR, f64::from(i)), VELOCITY_MAX);
-    let (bold, shy) = (at(bold), at(shy));
+    let deltas = [bold, shy].map(|i| DELTA_START * libm::pow(NEIGHBOUR, f64::from(i)));
+    let [bold, shy] = replay(&m.path, deltas, VELOCITY_MAX);
     (bold.throughput - shy.throughput) * PACKET_MBIT / (bold.delay - shy.delay).max(1e-6)
 }
 
