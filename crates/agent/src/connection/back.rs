@@ -61,7 +61,12 @@ impl<L: Link> Connection<L> {
             return forest.safe;
         }
         let own = self.steering.as_deref().and_then(Steer::fallback);
-        Some(own.and_then(|spec| algorithm(spec.algorithm().name)).unwrap_or(self.home))
+        Some(own.and_then(|spec| algorithm(spec.algorithm().name)).unwrap_or_else(|| self.home()))
+    }
+
+    /// What it ran before it was steered.
+    fn home(&self) -> Algorithm {
+        algorithm(self.home).unwrap_or_else(|| self.link.algorithm())
     }
 
     /// Whether it runs anything else than this algorithm as it is without us.
@@ -81,7 +86,7 @@ impl<L: Link> Connection<L> {
     pub(crate) fn put_back(&mut self, now: Time) {
         self.notice_others();
         if !self.yielded {
-            self.go_back(self.home, &Cause::Back, now);
+            self.go_back(self.home(), &Cause::Back, now);
             self.applied = Arc::default();
             self.asked.clear();
         }
@@ -115,11 +120,8 @@ impl<L: Link> Connection<L> {
                 return; // the connection's end, which the next look sees
             }
             self.asked.clear();
-            let change = Change::Algorithm {
-                from: from.name().to_owned(),
-                to: to.name().to_owned(),
-                full: false,
-            };
+            let change =
+                Change::Algorithm { from: from.name().into(), to: to.name().into(), full: false };
             self.record(change, cause, now);
             if from.asks_trees() {
                 return; // its knobs stay for when it runs again
@@ -135,7 +137,7 @@ impl<L: Link> Connection<L> {
         for turned in all.iter_mut().filter(|turned| !is_near(turned.value, turned.before)) {
             let Ok(in_force) = self.link.set(turned.knob, turned.before) else { continue };
             let before = Some(std::mem::replace(&mut turned.value, in_force));
-            let change = Change::Knob { knob: turned.knob.to_owned(), before, value: in_force };
+            let change = Change::Knob { knob: turned.knob.into(), before, value: in_force };
             self.record(change, cause, now);
         }
         self.applied = applied;

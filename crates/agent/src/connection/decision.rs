@@ -1,5 +1,6 @@
 //! What was decided on a connection, and why: kept for `trimtab agent why`.
 
+use std::borrow::Cow;
 use std::cmp::Ordering;
 use std::collections::VecDeque;
 use std::fmt;
@@ -36,7 +37,7 @@ pub enum Change {
     /// A knob is turned.
     Knob {
         /// The knob.
-        knob: String,
+        knob: Cow<'static, str>,
         /// Its value before; `None` where nobody had asked.
         before: Option<f64>,
         /// Its value now, in its unit.
@@ -45,9 +46,9 @@ pub enum Change {
     /// Another algorithm is to take over.
     Algorithm {
         /// The one that ran.
-        from: String,
+        from: Cow<'static, str>,
         /// The one that is to.
-        to: String,
+        to: Cow<'static, str>,
         /// With all that is known of the path, or with the window alone.
         full: bool,
     },
@@ -254,13 +255,19 @@ impl Decisions {
         self.count += 1;
     }
 
-    /// Forgets all but the latest, and that one, too, where it only says how its rule begins.
-    pub(crate) fn compact(&mut self) {
+    /// Forgets all. Hands out the latest, to be kept elsewhere, unless it only says how its rule
+    /// begins.
+    pub(crate) fn compact(&mut self) -> Option<Decision> {
         let last = self.latest.get_mut().and_then(VecDeque::pop_back);
         self.latest.clear();
-        let is_beginning = |last: &Decision| matches!(last.cause, Cause::Start | Cause::Rule);
-        if let Some(last) = last.filter(|last| !is_beginning(last)) {
-            *self.latest.make() = VecDeque::from([last]);
+        last.filter(|last| !matches!(last.cause, Cause::Start | Cause::Rule))
+    }
+
+    /// Takes back what [`compact`](Self::compact) has handed out.
+    pub(crate) fn restore(&mut self, last: Decision) {
+        let latest = self.latest.make();
+        if latest.len() < KEPT {
+            latest.push_front(last);
         }
     }
 

@@ -42,8 +42,8 @@ impl<L: Link> Connection<L> {
         // An error is the connection's end, which the next look sees.
         if self.link.switch(former, Some(&[]), Switch::Part).is_ok() {
             let change = Change::Algorithm {
-                from: from.name().to_owned(),
-                to: former.name().to_owned(),
+                from: from.name().into(),
+                to: former.name().into(),
                 full: false,
             };
             self.record(change, &Cause::Former, setting.now);
@@ -71,7 +71,7 @@ impl<L: Link> Connection<L> {
             if before.is_some_and(|now| now != knob.default)
                 && let Ok(value) = self.link.set(knob.name, knob.default)
             {
-                let change = Change::Knob { knob: knob.name.to_owned(), before, value };
+                let change = Change::Knob { knob: knob.name.into(), before, value };
                 self.record(change, &Cause::Reset, setting.now);
             }
         }

@@ -11,7 +11,6 @@ pub(crate) mod sizes;
 pub(crate) mod sleep;
 mod standing;
 
-use std::mem::{Discriminant, discriminant};
 use std::sync::Arc;
 
 use trimtab_cc::Spec;
@@ -111,6 +110,26 @@ pub(crate) struct Turned {
     of_rule: bool,
 }
 
+/// What steers a connection, without its settings.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Kind {
+    Mortise,
+    Turns,
+    Muses,
+    Fleet,
+}
+
+impl From<&Steering> for Kind {
+    fn from(steering: &Steering) -> Self {
+        match steering {
+            Steering::Mortise(_) => Self::Mortise,
+            Steering::Turns(_) => Self::Turns,
+            Steering::Muses(_) => Self::Muses,
+            Steering::Fleet(_) => Self::Fleet,
+        }
+    }
+}
+
 /// A connection.
 #[derive(Debug)]
 pub(crate) struct Connection<L> {
@@ -140,17 +159,17 @@ pub(crate) struct Connection<L> {
     told_guard: bool,
     /// Whether the kernel had refused the last switch when it was looked at, and how often it did.
     is_refused: bool,
-    refused_switches: u64,
+    refused_switches: u32,
     window: Rare<Window>,
     guard: Rare<Guard>,
-    /// What it ran before it was steered.
-    home: Algorithm,
+    /// What it ran before it was steered, by its name.
+    home: &'static str,
     /// Whether the agent had it from its beginning, so that nobody has turned its knobs before.
     is_new: bool,
     /// It does not run what its rule is about, but may later: what was asked for takes over in a while.
     waits: bool,
     /// What steers it, when its steering is carried out.
-    kind: Option<Discriminant<Steering>>,
+    kind: Option<Kind>,
     /// What we have told it; shared with those that were told the same, while they sleep.
     applied: Arc<Vec<Turned>>,
     yielded: bool,
@@ -163,7 +182,7 @@ impl<L: Link> Connection<L> {
     pub(crate) fn new(link: L, arm: Arm, place: Option<usize>, setting: &Setting<'_>) -> Self {
         let identity = link.identity();
         let is_new = !identity.adopted && setting.now.since(identity.opened) <= NEW_WITHIN;
-        let (cookie, home) = (link.cookie(), home(&link, setting.rule));
+        let (cookie, home) = (link.cookie(), home(&link, setting.rule).name());
         let mut connection = Self {
             link,
             cookie,
@@ -225,9 +244,9 @@ impl<L: Link> Connection<L> {
     }
 
     /// The kind of steering that is carried out on it.
-    fn kind_by(&self, setting: &Setting<'_>) -> Option<Discriminant<Steering>> {
+    fn kind_by(&self, setting: &Setting<'_>) -> Option<Kind> {
         let rule = self.steered_by(setting)?;
-        rule.steering.as_ref().map(discriminant)
+        rule.steering.as_ref().map(Kind::from)
     }
 
     /// The rule, where what it says is carried out.
@@ -478,14 +497,14 @@ impl<L: Link> Connection<L> {
 
     /// How often the guard of Muses let the fallback take over, and the kernel refused a switch, until now.
     pub(crate) fn incidents(&self) -> (u64, u64) {
-        (u64::from(self.told_guard), self.refused_switches)
+        (u64::from(self.told_guard), self.refused_switches.into())
     }
 
     /// A request for another algorithm may have been refused since the last look.
     fn see_refusal(&mut self) {
         let takes_turns = self.steering.as_deref().is_some_and(|s| s.needs().switching);
         let refused = takes_turns && self.link.switching().is_some_and(|s| s.refused.is_some());
-        self.refused_switches += u64::from(refused && !self.is_refused);
+        self.refused_switches += u32::from(refused && !self.is_refused);
         self.is_refused = refused;
     }
 
@@ -501,11 +520,8 @@ impl<L: Link> Connection<L> {
         (self.told_guard, self.steering) = (true, None);
         let who = logging::connection(self.link.identity());
         let note = format!("{who}: {why}; {} goes on with it", to.name());
-        let change = Change::Algorithm {
-            from: from.name().to_owned(),
-            to: to.name().to_owned(),
-            full: true,
-        };
+        let change =
+            Change::Algorithm { from: from.name().into(), to: to.name().into(), full: true };
         let at_s = seconds(setting.now);
         self.decisions.add(Decision { at_s, change, applied: true, cause: Cause::Guard { why } });
         Some(note)
@@ -528,8 +544,8 @@ impl<L: Link> Connection<L> {
             return;
         }
         let change = Change::Algorithm {
-            from: from.name().to_owned(),
-            to: to_algorithm.name().to_owned(),
+            from: from.name().into(),
+            to: to_algorithm.name().into(),
             full: how == Switch::Full,
         };
         let at_s = seconds(setting.now);
@@ -572,7 +588,7 @@ impl<L: Link> Connection<L> {
             }
         }
         let at_s = seconds(setting.now);
-        let change = Change::Knob { knob: knob.to_owned(), before, value };
+        let change = Change::Knob { knob: knob.into(), before, value };
         self.decisions.add(Decision { at_s, change, applied, cause });
     }
 

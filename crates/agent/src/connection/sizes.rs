@@ -14,8 +14,8 @@ const WEIGHT: f64 = 0.25;
 pub(crate) struct Sizes {
     /// Sent since the last pause.
     current: Bytes,
-    /// Mean of the responses that have ended.
-    mean: Option<Bytes>,
+    /// Mean of the responses that have ended; zero before the first has.
+    mean: Bytes,
 }
 
 impl Sizes {
@@ -34,15 +34,17 @@ impl Sizes {
         if ended.is_zero() {
             return;
         }
-        self.mean = Some(
-            self.mean.map_or(ended, |mean| mean.mul_f64(1.0 - WEIGHT) + ended.mul_f64(WEIGHT)),
-        );
+        self.mean = if self.mean.is_zero() {
+            ended
+        } else {
+            self.mean.mul_f64(1.0 - WEIGHT) + ended.mul_f64(WEIGHT)
+        };
     }
 
     /// The sizes as factors: the mean response, or what the current one has become already; nothing before the first
     /// byte.
     pub(crate) fn factors(&self) -> Factors {
-        let size = self.mean.unwrap_or(Bytes::ZERO).max(self.current);
+        let size = self.mean.max(self.current);
         if size.is_zero() {
             return Factors::new();
         }

@@ -85,7 +85,6 @@ impl<L: Link> Connection<L> {
         self.responses.clear();
         self.guard.shrink();
         self.last = None;
-        self.decisions.compact();
         self.sleep = Sleep::Compact(delta);
     }
 

@@ -1,14 +1,16 @@
 //! The agent without its doors: connections come and go, each is looked at when it is due.
 
 mod arms;
+mod by_addresses;
+mod heap;
 mod operate;
+pub(crate) mod table;
 pub(crate) mod tally;
 
 pub use tally::Tally;
 
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, BTreeSet, BinaryHeap, HashMap};
-use std::hash::{BuildHasher as _, RandomState};
+use std::collections::{BTreeSet, BinaryHeap, HashMap};
 use std::net::SocketAddr;
 use std::sync::Arc;
 
@@ -23,8 +25,10 @@ use trimtab_units::{Duration, Time};
 use crate::config::{Config, Mode, Rule, Steering};
 use crate::connection::ended::Ended;
 use crate::connection::sleep::Told;
-use crate::connection::{Connection, Hint, Standing};
+use crate::connection::{Connection, Decision, Hint, Standing};
 use crate::core::arms::Comparing;
+use crate::core::by_addresses::ByAddresses;
+use crate::core::table::{Numbered, Table, is_sparse};
 use crate::core::tally::{NO_RULE, Tallies};
 use crate::daemon::governor::Governor;
 use crate::daemon::note::Note;
@@ -36,8 +40,21 @@ use crate::operate::holds::Holds;
 
 /// Looks that are due within this, times the stretch, are made together.
 const TOGETHER: Duration = Duration::from_millis(2);
+/// From so many connections on, the memory that they gave back returns to the system: some 3 kB of
+/// each.
+const SHED: usize = 1000;
 /// The longest wait for the kernel's close event of a connection that has ended.
 const END_WITHIN: Duration = Duration::from_millis(100);
+
+/// The last decision on a connection.
+#[derive(Debug)]
+struct Last(FlowId, Decision);
+
+impl Numbered for Last {
+    fn number(&self) -> FlowId {
+        self.0
+    }
+}
 
 /// All connections, and what is known of them.
 #[derive(Debug)]
@@ -45,14 +62,13 @@ pub struct Core<D: Datapath> {
     datapath: D,
     pub(crate) config: Config,
     pub(crate) places: Places,
-    /// Boxed, so that finding one among thousands touches little memory.
-    connections: BTreeMap<FlowId, Box<Connection<D::Link>>>,
+    connections: Table<Connection<D::Link>>,
+    /// The last decisions on those that sleep.
+    last_decisions: Table<Last>,
     due: BinaryHeap<Reverse<(Time, FlowId)>>,
     tallies: Tallies,
     governor: Governor,
-    /// By a hash of the addresses, which the connection itself has: a tenth of the memory.
-    by_addresses: HashMap<u64, FlowId>,
-    hasher: RandomState,
+    by_addresses: ByAddresses,
     told: Told,
     notes: Vec<Note>,
     /// What connections ran before they were given an algorithm, as far as a rule assigns any.
@@ -73,6 +89,8 @@ pub struct Core<D: Datapath> {
     system: Option<Algorithm>,
     adopted: usize,
     looks: u64,
+    /// Connections that have given memory back to the process, which the system does not have yet.
+    shed: usize,
 }
 
 /// What is known before the first connection.
@@ -110,12 +128,12 @@ impl<D: Datapath> Core<D> {
             datapath,
             config,
             places,
-            connections: BTreeMap::new(),
+            connections: Table::default(),
+            last_decisions: Table::default(),
             due: BinaryHeap::new(),
             tallies: Tallies::new(),
             governor: Governor::new(now),
-            by_addresses: HashMap::new(),
-            hasher: RandomState::new(),
+            by_addresses: ByAddresses::default(),
             told: Told::default(),
             notes: Vec::new(),
             former: HashMap::new(),
@@ -128,6 +146,7 @@ impl<D: Datapath> Core<D> {
             system: before.system,
             adopted: 0,
             looks: 0,
+            shed: 0,
         };
         core.plant();
         core.tell_ahead(now);
@@ -251,9 +270,10 @@ impl<D: Datapath> Core<D> {
         let is_of = |connection: &Connection<D::Link>| {
             cgroup.is_none() || connection.link.identity().cgroup == cgroup
         };
-        let all = self.connections.iter();
-        let idle = all.filter(|(_, connection)| connection.can_leave() && is_of(connection));
-        let mut since: Vec<_> = idle.map(|(id, connection)| (connection.next, *id)).collect();
+        let all = self.connections.values();
+        let idle = all.filter(|connection| connection.can_leave() && is_of(connection));
+        let mut since: Vec<_> =
+            idle.map(|connection| (connection.next, connection.link.identity().id)).collect();
         if since.len() > most {
             since.select_nth_unstable(most);
             since.truncate(most);
@@ -261,14 +281,30 @@ impl<D: Datapath> Core<D> {
         since.into_iter().map(|(_, id)| id).collect()
     }
 
-    /// Looks for connections that sleep and of which an event was lost: it is cheap, and once in
-    /// some seconds is enough.
+    /// Looks for connections that sleep and of which an event was lost, and gives back the memory
+    /// that many more connections took: it is cheap, and once in some seconds is enough.
     pub fn sweep(&mut self, now: Time) {
         let missed = |connection: &Connection<D::Link>| connection.has_missed() != Some(false);
-        let asleep = self.connections.iter().filter(|(_, connection)| connection.is_asleep());
-        let found: Vec<FlowId> =
-            asleep.filter(|(_, connection)| missed(connection)).map(|(id, _)| *id).collect();
+        let asleep = self.connections.values().filter(|connection| connection.is_asleep());
+        let found = asleep.filter(|connection| missed(connection));
+        let found: Vec<FlowId> = found.map(|connection| connection.link.identity().id).collect();
         found.into_iter().for_each(|id| self.plan(id, now));
+        self.connections.shrink();
+        self.last_decisions.shrink();
+        self.by_addresses.shrink(&self.connections);
+        if is_sparse(self.due.len(), self.due.capacity()) {
+            self.due.shrink_to_fit();
+        }
+        if self.shed >= SHED {
+            self.shed = 0;
+            heap::give_back();
+        }
+    }
+
+    /// The latest decisions on a connection, oldest first.
+    pub(crate) fn decisions(&self, connection: &Connection<D::Link>) -> Vec<Decision> {
+        let last = self.last_decisions.get(&connection.link.identity().id);
+        last.map(|last| last.1.clone()).into_iter().chain(connection.decisions.latest()).collect()
     }
 
     /// Who a connection is, with its cookie as of the last look at it.
@@ -288,8 +324,8 @@ impl<D: Datapath> Core<D> {
         let connection = Connection::new(link, arm, place, &setting);
         let is_free = connection.held.is_none() && arm == Arm::Treated;
         tally(&mut self.tallies, &self.config, place, arm).opened += 1;
-        self.connections.insert(identity.id, Box::new(connection));
-        self.by_addresses.insert(self.hasher.hash_one(addresses(&identity)), identity.id);
+        let at = self.connections.insert(connection);
+        self.by_addresses.insert(at, &self.connections);
         self.plan(identity.id, now);
         if is_free {
             self.comes_from(&identity, place, now);
@@ -297,16 +333,16 @@ impl<D: Datapath> Core<D> {
     }
 
     fn remove(&mut self, id: FlowId, last: Option<&Totals>) {
+        if let Some(place) = self.connections.place(&id) {
+            self.by_addresses.remove(place, &self.connections);
+        }
         let Some(mut connection) = self.connections.remove(&id) else { return };
+        self.last_decisions.remove(&id);
+        self.shed += 1;
         if let Some(totals) = last {
             self.arms.on_end(&self.config, &connection, totals);
         }
         connection.end(self.config.mode, self.edge.as_deref(), last);
-        let addresses = self.hasher.hash_one(addresses(connection.link.identity()));
-        // A new connection may have them already.
-        if self.by_addresses.get(&addresses) == Some(&id) {
-            self.by_addresses.remove(&addresses);
-        }
     }
 
     /// Looks at every connection that is due, and says when to come again.
@@ -330,6 +366,9 @@ impl<D: Datapath> Core<D> {
 
     fn look(&mut self, id: FlowId, now: Time) {
         let Some(connection) = self.connections.get_mut(&id) else { return };
+        if let Some(Last(_, last)) = self.last_decisions.remove(&id) {
+            connection.decisions.restore(last);
+        }
         let at = Now { config: &self.config, edge: self.edge.as_deref(), now };
         let setting = at.setting(connection.rule, self.governor.stretch());
         let (decided, was) =
@@ -383,7 +422,13 @@ impl<D: Datapath> Core<D> {
         self.notes.extend(looked.note.map(|text| Note::of(identity, setting.rule, text)));
         match looked.next {
             Some(next) => self.plan(id, next),
-            None if looked.sleeps => connection.share(&mut self.told),
+            None if looked.sleeps => {
+                connection.share(&mut self.told);
+                if let Some(last) = connection.decisions.compact() {
+                    self.last_decisions.insert(Last(id, last));
+                }
+                self.shed += 1;
+            }
             None if connection.awaits_end() => self.plan(id, now + END_WITHIN),
             None => self.remove(id, None),
         }
@@ -469,9 +514,7 @@ impl<D: Datapath> Core<D> {
         let canonical =
             |address: SocketAddr| SocketAddr::new(address.ip().to_canonical(), address.port());
         let wanted = (canonical(local), canonical(remote), netns);
-        let id = *self.by_addresses.get(&self.hasher.hash_one(wanted))?;
-        let found = self.connections.get(&id)?;
-        (addresses(found.link.identity()) == wanted).then_some(id)
+        self.by_addresses.find(&wanted, &self.connections)
     }
 
     /// Takes in what an application says of its connection: its model, unless that stays, and factors; `false` when the
@@ -484,7 +527,7 @@ impl<D: Datapath> Core<D> {
         true
     }
 
-    pub(crate) fn connections(&self) -> &BTreeMap<FlowId, Box<Connection<D::Link>>> {
+    pub(crate) fn connections(&self) -> &Table<Connection<D::Link>> {
         &self.connections
     }
 

@@ -1,4 +1,5 @@
 use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::rc::Rc;
 
@@ -395,7 +396,7 @@ fn pass_by(core: &mut Core<Fake>, fake: &Fake, from: Time, seconds: f64, step: D
 }
 
 fn standing(core: &Core<Fake>, id: u64) -> Standing {
-    let connection = &core.connections()[&FlowId(id)];
+    let connection = core.connections().get(&FlowId(id)).unwrap();
     connection.standing(core.config().mode, core.rule(connection.rule))
 }
 
@@ -575,7 +576,7 @@ fn the_next_agent_goes_on_where_the_last_one_was() {
     let core = Core::new(fake, config(RULES), now);
     assert_eq!(web.borrow().knobs["delta"], delta);
     assert_eq!(standing(&core, 1), Standing::Steered);
-    assert_eq!(core.connections()[&FlowId(1)].decisions.count, 0);
+    assert_eq!(core.connections().get(&FlowId(1)).unwrap().decisions.count, 0);
 }
 
 #[test]
@@ -586,11 +587,11 @@ fn a_reload_disturbs_only_whose_rule_changed() {
     let mut core = Core::new(fake.clone(), config(RULES), Time::ZERO);
     let now = pass(&mut core, &fake, Time::ZERO, 5.0);
     let (delta, decisions) =
-        (web.borrow().knobs["delta"], core.connections()[&FlowId(1)].decisions.count);
+        (web.borrow().knobs["delta"], core.connections().get(&FlowId(1)).unwrap().decisions.count);
     core.reload(config(&RULES.replace("delta = 0.2", "delta = 0.3")), now);
     assert_eq!(fixed.borrow().knobs["delta"], 0.3);
     assert_eq!(web.borrow().knobs["delta"], delta);
-    assert_eq!(core.connections()[&FlowId(1)].decisions.count, decisions);
+    assert_eq!(core.connections().get(&FlowId(1)).unwrap().decisions.count, decisions);
     core.reload(config(&RULES.replace("qoe = \"download\"", "qoe = \"T - 100 * D\"")), now);
     assert_eq!(standing(&core, 1), Standing::Steered);
     assert_eq!(web.borrow().knobs["delta"], delta, "steering begins where the knobs are");
@@ -634,7 +635,7 @@ fn a_hint_may_price_the_tail() {
         let model = Model::parse(formula, &[]).unwrap();
         assert!(core.hint(FlowId(1), Some(model), Factors::new(), now));
         let now = pass(&mut core, &fake, now, 20.0);
-        let connection = &core.connections()[&FlowId(1)];
+        let connection = core.connections().get(&FlowId(1)).unwrap();
         let tail = connection.last.as_ref().unwrap().point.delay + Duration::from_millis(5);
         let score = connection.score.unwrap();
         let decisions = core.why("1", now).unwrap().decisions;
@@ -658,7 +659,7 @@ fn what_is_closing_is_neither_open_nor_steered() {
     let now = pass(&mut core, &fake, Time::ZERO, 2.0);
     assert_eq!((core.len(), standing(&core, 1)), (1, Standing::Steered));
     web.borrow_mut().closing = true;
-    let decisions = |core: &Core<Fake>| core.connections()[&FlowId(1)].decisions.count;
+    let decisions = |core: &Core<Fake>| core.connections().get(&FlowId(1)).unwrap().decisions.count;
     let before = decisions(&core);
     let now = pass(&mut core, &fake, now, 2.0);
     core.reload(config(&RULES.replace("R = 8", "R = 4")), now);

@@ -357,7 +357,10 @@ impl<D: Datapath> Core<D> {
     }
 
     pub(crate) fn flows(&self, now: Time) -> Vec<FlowView> {
-        self.connections().values().map(|connection| self.flow(connection, now)).collect()
+        let all = self.connections().values().map(|connection| self.flow(connection, now));
+        let mut all: Vec<_> = all.collect();
+        all.sort_unstable_by_key(|flow| flow.id);
+        all
     }
 
     fn flow(&self, connection: &Connection<D::Link>, now: Time) -> FlowView {
@@ -436,7 +439,7 @@ impl<D: Datapath> Core<D> {
         Ok(Why {
             flow: self.flow(connection, now),
             factors: connection.known_factors(self.rule(connection.rule)),
-            decisions: connection.decisions.latest(),
+            decisions: self.decisions(connection),
             clock_began_s: since_1970_s() - now.as_secs_f64(),
         })
     }
