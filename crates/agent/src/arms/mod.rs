@@ -13,8 +13,8 @@ pub(crate) mod compare;
 use std::net::IpAddr;
 
 use trimtab_fleet::Interval;
-use trimtab_fleet::experiment::{Schedule, ThreeArms, ThreeArmsSpec, Turn};
-use trimtab_steer::safety::{Arm, Share};
+use trimtab_fleet::experiment::{Schedule, ThreeArms, ThreeArmsSpec, Turn, is_reached};
+use trimtab_steer::safety::{Arm, PrefixKey, Share};
 use trimtab_units::{Duration, Time};
 
 use crate::config::{Bottleneck, Compare, Config, Prefix, Rollout, STEP};
@@ -100,15 +100,15 @@ impl Arms {
         if Arm::of(client, self.holdback) == Arm::Holdback {
             return alone(Arm::Holdback);
         }
-        let cluster = cluster(client).to_string();
-        // By another hash than the holdback's, which would else take the first networks.
+        let key = PrefixKey::of(client);
+        // By another draw than the holdback's, which would else take the first networks.
         if let Some((_, share, _)) = self.stage(now)
-            && Arm::of_key(format!("rollout {cluster}").as_bytes(), share) == Arm::Treated
+            && !is_reached(key.as_ref(), share.get())
         {
             return alone(Arm::Former);
         }
         let Some(plan) = &self.plan else { return alone(Arm::Treated) };
-        let Turn { control, part } = plan.turn(&cluster, step(now));
+        let Turn { control, part } = plan.turn(key.as_ref(), step(now));
         Place { arm: control.map_or(Arm::Treated, |which| CONTROLS[which]), part }
     }
 

@@ -221,7 +221,7 @@ impl Sample {
 
     /// By dealing out anew, as the design does.
     fn p(&self, experiment: &Experiment, members: &[Member]) -> Option<f64> {
-        let seed = chance(experiment.seed, "randomisation test", 0);
+        let seed = chance(experiment.seed, b"randomisation test", 0);
         let seen = self.contrast(DIFFERENCE)?;
         match self {
             Self::Prefixes(arms) => {

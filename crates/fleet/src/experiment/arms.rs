@@ -5,6 +5,8 @@
 //! So each comparison is a switchback of its own, by [`Experiment`], and the differences are within
 //! a cluster. Never by flow: see the [module](super).
 
+use serde::{Deserialize, Serialize};
+
 use super::analysis::{Limits, compare_groups};
 use super::design::{Arm, Design, Experiment, Schedule, SpecError};
 use super::report::Effect;
@@ -14,15 +16,21 @@ use crate::Interval;
 /// The two controls.
 pub const CONTROLS: usize = 2;
 
+/// Seeds of the draws: who takes part in a pair of blocks, and whom a rollout reaches when. The
+/// kernel's program draws with the same ones (`crates/kernel/bpf/core/choose.h`).
+const PARTS: u64 = 0x7468_7265_6561_726d;
+const ROLLOUT: u64 = 0x726f_6c6c_6f75_7420;
+
 /// A comparison of what is tried with two controls.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ThreeArms {
     experiment: Experiment,
-    share: f64,
+    spec: ThreeArmsSpec,
 }
 
 /// How three arms are compared.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct ThreeArmsSpec {
     /// The first interval.
     pub start: Interval,
@@ -89,7 +97,12 @@ impl ThreeArms {
             seed,
         };
         experiment.check()?;
-        Ok(Self { experiment, share })
+        Ok(Self { experiment, spec })
+    }
+
+    /// As it was asked for.
+    pub fn spec(&self) -> ThreeArmsSpec {
+        self.spec
     }
 
     /// The interval after the last one.
@@ -99,27 +112,23 @@ impl ThreeArms {
 
     /// The block that an interval is in; `None` outside of the plan. No cluster changes within one.
     pub fn block(&self, interval: Interval) -> Option<i64> {
-        self.experiment.part("", 0, interval).map(|(block, ..)| block)
+        self.experiment.part(b"", 0, interval).map(|(block, ..)| block)
     }
 
-    /// What a cluster runs in an interval.
-    pub fn turn(&self, cluster: &str, interval: Interval) -> Turn {
+    /// What a cluster, by its key, runs in an interval.
+    pub fn turn(&self, cluster: &[u8], interval: Interval) -> Turn {
         let tried = Turn { control: None, part: None };
         let Some((block, arm, wash_out)) = self.experiment.part(cluster, 0, interval) else {
             return tried;
         };
-        let together = matches!(
-            self.experiment.design,
-            Design::Switchback { schedule: Schedule::Together, .. }
-        );
-        let (whose, seed) = (if together { "" } else { cluster }, self.experiment.seed);
-        let draw = chance(seed ^ 0x7468_7265_6561_726d, whose, block.div_euclid(2) as u64);
-        let place = (draw >> 11) as f64 / (1_u64 << 53) as f64;
+        let ThreeArmsSpec { share, schedule, seed, .. } = self.spec;
+        let whose = if schedule == Schedule::Together { b"" } else { cluster };
+        let place = place(chance(seed ^ PARTS, whose, block.div_euclid(2) as u64));
         // Half of a pair's time is the control's.
-        if place >= 2.0 * self.share {
+        if place >= 2.0 * share {
             return tried;
         }
-        let which = usize::from(place >= self.share);
+        let which = usize::from(place >= share);
         let control = (arm == 0).then_some(which);
         Turn { control, part: (!wash_out).then_some((which, block)) }
     }
@@ -140,6 +149,17 @@ impl ThreeArms {
         let counted: Vec<CellOf> = cells.iter().filter(|c| c.block < blocks).cloned().collect();
         (0..metrics).map(|metric| self.experiment.estimated(&counted, metric, over)).collect()
     }
+}
+
+/// Whether a rollout to this share of the clusters has reached one, by its key. Whom it has reached
+/// it also reaches with a larger share.
+pub fn is_reached(cluster: &[u8], share: f64) -> bool {
+    place(chance(ROLLOUT, cluster, 0)) < share
+}
+
+/// A draw from 0 to 1, in the 53 bits that a double holds.
+fn place(draw: u64) -> f64 {
+    (draw >> 11) as f64 / (1_u64 << 53) as f64
 }
 
 /// How far a group of clusters is beyond a limit relative to another at the same time, by Welch: the
@@ -181,7 +201,7 @@ mod tests {
             let key = format!("10.0.{cluster}.0/24");
             for at in 100..plan.end().0 {
                 all += 1.0;
-                if let Some(control) = plan.turn(&key, Interval(at)).control {
+                if let Some(control) = plan.turn(key.as_bytes(), Interval(at)).control {
                     of[control] += 1.0;
                 }
             }
@@ -189,7 +209,7 @@ mod tests {
         for share in of.map(|count| count / all) {
             assert!((0.045..0.055).contains(&share), "{share}");
         }
-        assert_eq!(plan.turn("10.0.0.0/24", plan.end()), Turn { control: None, part: None });
+        assert_eq!(plan.turn(b"10.0.0.0/24", plan.end()), Turn { control: None, part: None });
     }
 
     /// A cluster is the same for a whole block, and in a pair it has both arms or none.
@@ -198,7 +218,7 @@ mod tests {
         let plan = ThreeArms::new(ThreeArmsSpec { share: 0.5, ..spec() }).unwrap();
         let mut seen: BTreeMap<(usize, i64), [bool; 2]> = BTreeMap::new();
         for at in 100..plan.end().0 {
-            let turn = plan.turn("192.0.2.0/24", Interval(at));
+            let turn = plan.turn(b"192.0.2.0/24", Interval(at));
             let since = (at - 100) % 6;
             assert_eq!(turn.part.is_none(), since == 0, "the first interval is washed out");
             let Some((which, block)) = turn.part else { continue };
@@ -214,8 +234,26 @@ mod tests {
         let spec = ThreeArmsSpec { schedule: Schedule::Together, share: 0.3, ..spec() };
         let plan = ThreeArms::new(spec).unwrap();
         for at in 100..plan.end().0 {
-            let [a, b] = ["a", "b"].map(|key| plan.turn(key, Interval(at)));
+            let [a, b] = [b"a", b"b"].map(|key| plan.turn(key, Interval(at)));
             assert_eq!(a, b);
+        }
+    }
+
+    #[test]
+    fn a_rollout_reaches_its_share_and_whom_it_reached_before() {
+        let keys: Vec<[u8; 4]> = (0..10_000_u32).map(|i| (i << 8).to_be_bytes()).collect();
+        let mut before = 0;
+        for share in [0.01, 0.05, 0.25, 1.0] {
+            let reached = |key: &&[u8; 4]| is_reached(*key, share);
+            let count = keys.iter().filter(reached).count();
+            // Binomial: five standard deviations.
+            let range = 5.0 * (10_000.0 * share * (1.0 - share)).sqrt();
+            assert!((count as f64 - 10_000.0 * share).abs() <= range, "{share}: {count}");
+            let both = keys.iter().filter(|key| is_reached(*key, share / 5.0) && reached(key));
+            let few = keys.iter().filter(|key| is_reached(*key, share / 5.0)).count();
+            assert_eq!(both.count(), few);
+            assert!(count > before);
+            before = count;
         }
     }
 
@@ -226,7 +264,7 @@ mod tests {
         for member in 0..20 {
             let key = format!("10.0.{member}.0/24");
             for at in 100..plan.end().0 {
-                let turn = plan.turn(&key, Interval(at));
+                let turn = plan.turn(key.as_bytes(), Interval(at));
                 let Some((0, block)) = turn.part else { continue };
                 let arm = u8::from(turn.control.is_none());
                 // Levels that differ by cluster and block, and 5 % more where it is tried.

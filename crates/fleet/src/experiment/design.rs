@@ -267,7 +267,7 @@ impl Experiment {
     /// Block, arm, and whether it is left out, of an aggregate's interval; none outside of the experiment.
     pub(super) fn part(
         &self,
-        key: &str,
+        key: &[u8],
         place: i64,
         interval: Interval,
     ) -> Option<(i64, u8, bool)> {
@@ -279,7 +279,7 @@ impl Experiment {
         Some(match self.design {
             Design::Prefixes { .. } => (i64::from(block), place as u8, since < self.wash_out),
             Design::Switchback { schedule, .. } => {
-                let whose = if schedule == Schedule::Each { key } else { "" };
+                let whose = if schedule == Schedule::Each { key } else { b"" };
                 let pair = block / 2;
                 let treatment_first = chance(self.seed, whose, u64::from(pair)) & 1 == 1;
                 let arm = u8::from(block.is_multiple_of(2) == treatment_first);
@@ -302,7 +302,9 @@ pub struct Member {
 /// neither has the better ones. The order of `members` does not matter.
 pub fn assign(members: &[Member], share: f64, seed: u64) -> Vec<i64> {
     let mut order: Vec<usize> = (0..members.len()).collect();
-    let by = |&i: &usize| (members[i].baseline.is_none(), chance(seed, &members[i].key, u64::MAX));
+    let by = |&i: &usize| {
+        (members[i].baseline.is_none(), chance(seed, members[i].key.as_bytes(), u64::MAX))
+    };
     order.sort_by(|a, b| {
         let rewards = members[*a].baseline.partial_cmp(&members[*b].baseline);
         let both = members[*a].baseline.is_some() && members[*b].baseline.is_some();
@@ -322,13 +324,13 @@ pub(super) fn deal<'a>(
     let mut places = vec![0; order.len()];
     let stratum = ((1.0 / share.min(1.0 - share)).ceil() as usize).max(2);
     // Everybody is as likely to have the treatment, and of any number of strata the share is kept to within one.
-    let offset = (chance(seed, "", 0) >> 11) as f64 / (1u64 << 53) as f64;
+    let offset = (chance(seed, b"", 0) >> 11) as f64 / (1u64 << 53) as f64;
     let treated = |end: usize| (share * end as f64 + offset).floor() as usize;
     for (number, members) in order.chunks(stratum).enumerate() {
         let begin = number * stratum;
         let count = treated(begin + members.len()) - treated(begin);
         let mut drawn = members.to_vec();
-        drawn.sort_by_key(|&i| chance(seed, key(i), 1));
+        drawn.sort_by_key(|&i| chance(seed, key(i).as_bytes(), 1));
         drawn.iter().take(count).for_each(|&i| places[i] = 1);
     }
     places
@@ -338,7 +340,7 @@ pub(super) fn deal<'a>(
 /// one aggregate more than the one before it, while there are any.
 pub fn places(keys: &[String], stages: &[f64], seed: u64) -> Vec<i64> {
     let mut order: Vec<usize> = (0..keys.len()).collect();
-    order.sort_by_key(|&i| (chance(seed, &keys[i], 2), &keys[i]));
+    order.sort_by_key(|&i| (chance(seed, keys[i].as_bytes(), 2), &keys[i]));
     let mut places = vec![stages.len() as i64; keys.len()];
     let mut from = 0;
     for (stage, share) in stages.iter().enumerate() {

@@ -22,7 +22,7 @@ mod simulation;
 mod stats;
 mod verdict;
 
-pub use arms::{CONTROLS, Estimated, ThreeArms, ThreeArmsSpec, Turn, excess};
+pub use arms::{CONTROLS, Estimated, ThreeArms, ThreeArmsSpec, Turn, excess, is_reached};
 pub use design::{
     Arm, Design, Experiment, LENGTH_MAX, Member, Schedule, SpecError, assign, places,
 };
@@ -148,7 +148,7 @@ impl Plan {
         interval: Interval,
     ) -> Option<Assignment> {
         let (block, arm, wash_out) = match &self.what {
-            What::Experiment(experiment) => experiment.part(key, place?, interval)?,
+            What::Experiment(experiment) => experiment.part(key.as_bytes(), place?, interval)?,
             What::Rollout(rollout, state) => match state.kept() {
                 Some(arm) => {
                     let values = self.arms[usize::from(arm)].clone();
@@ -190,10 +190,10 @@ impl Plan {
     }
 }
 
-/// A number for a draw: the same for the same seed, text and count, and like chance between them.
-pub(crate) fn chance(seed: u64, text: &str, count: u64) -> u64 {
-    let hash = text.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
-        (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
+/// A number for a draw: the same for the same seed, key and count, and like chance between them.
+pub(crate) fn chance(seed: u64, key: &[u8], count: u64) -> u64 {
+    let hash = key.iter().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
+        (hash ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01b3)
     });
     mix(mix(hash ^ seed.rotate_left(32)) ^ count.wrapping_mul(0x9e37_79b9_7f4a_7c15))
 }

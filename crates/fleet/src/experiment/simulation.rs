@@ -273,7 +273,7 @@ fn a_switchback_gives_each_pair_of_blocks_both_arms_and_leaves_out_what_comes_fi
         let arms: Vec<u8> = (0..48)
             .map(|at| {
                 let (block, arm, wash_out) =
-                    experiment.part(&key, 0, Interval(1000 + at)).expect("in it");
+                    experiment.part(key.as_bytes(), 0, Interval(1000 + at)).expect("in it");
                 assert_eq!((block, wash_out), (at as i64 / 6, at % 6 == 0));
                 arm
             })
@@ -285,8 +285,8 @@ fn a_switchback_gives_each_pair_of_blocks_both_arms_and_leaves_out_what_comes_fi
         first += usize::from(arms[0]);
     }
     assert!((75..=125).contains(&first), "{first} of 200 begin with the treatment");
-    assert_eq!(experiment.part("x", 0, Interval(999)), None);
-    assert_eq!(experiment.part("x", 0, Interval(1048)), None);
+    assert_eq!(experiment.part(b"x", 0, Interval(999)), None);
+    assert_eq!(experiment.part(b"x", 0, Interval(1048)), None);
 }
 
 /// Lets a rollout go on by itself for at most so many intervals; `worse` is what the treatment adds

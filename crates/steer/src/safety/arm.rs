@@ -32,17 +32,7 @@ impl Arm {
     /// The arm of a destination. Both arms are whole prefixes, /24 and /48, since connections to one
     /// place share its bottleneck: steering one would change the other.
     pub fn of(destination: IpAddr, holdback: Share) -> Self {
-        let unused = |bits: u32| bits - u32::from(Self::prefix(destination));
-        match destination.to_canonical() {
-            IpAddr::V4(a) => {
-                let base = a.to_bits() & (u32::MAX << unused(u32::BITS));
-                Self::of_key(&base.to_be_bytes(), holdback)
-            }
-            IpAddr::V6(a) => {
-                let base = a.to_bits() & (u128::MAX << unused(u128::BITS));
-                Self::of_key(&base.to_be_bytes(), holdback)
-            }
-        }
+        Self::of_key(PrefixKey::of(destination).as_ref(), holdback)
     }
 
     /// The arm of anything with a key, e.g. of a user.
@@ -55,6 +45,39 @@ impl Arm {
     /// How many of a destination's bits all of an arm share.
     pub fn prefix(destination: IpAddr) -> u8 {
         if destination.to_canonical().is_ipv4() { 24 } else { 48 }
+    }
+}
+
+/// What the prefix of a destination is drawn by: the 4 or 16 bytes of its first address.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct PrefixKey {
+    bytes: [u8; 16],
+    length: usize,
+}
+
+impl PrefixKey {
+    /// That of the prefix which a destination is in, /24 or /48.
+    pub fn of(destination: IpAddr) -> Self {
+        let unused = |bits: u32| bits - u32::from(Arm::prefix(destination));
+        let mut bytes = [0; 16];
+        let length = match destination.to_canonical() {
+            IpAddr::V4(a) => {
+                let base = a.to_bits() & (u32::MAX << unused(u32::BITS));
+                bytes[..4].copy_from_slice(&base.to_be_bytes());
+                4
+            }
+            IpAddr::V6(a) => {
+                bytes = (a.to_bits() & (u128::MAX << unused(u128::BITS))).to_be_bytes();
+                16
+            }
+        };
+        Self { bytes, length }
+    }
+}
+
+impl AsRef<[u8]> for PrefixKey {
+    fn as_ref(&self) -> &[u8] {
+        &self.bytes[..self.length]
     }
 }
 

@@ -6,7 +6,7 @@ mod guard;
 mod share;
 mod window;
 
-pub use arm::Arm;
+pub use arm::{Arm, PrefixKey};
 pub use guard::{Guard, Harm, Safety, Verdict};
 pub use share::Share;
 pub use window::{Measured, Window};
