@@ -6,7 +6,7 @@ use libfuzzer_sys::fuzz_target;
 use serde_json::Value;
 use trimtab_agent::fuzzing;
 
-const CONFIG: &str = "[[rule]]\nport = 443\nassign = true\n";
+const CONFIG: &str = "[compare]\nshare = \"10%\"\n[[rule]]\nport = 443\nassign = true\n";
 
 fn is_ours(name: &Value) -> bool {
     name.as_str().is_some_and(|name| name.starts_with("trimtab_"))
@@ -27,6 +27,10 @@ fuzz_target!(|datagram: &[u8]| {
                 named => is_ours(&named["algorithm"]),
             };
             assert!(list("follow", "list").iter().all(gives), "{text}");
+            let follow = &request["follow"];
+            let rollout = follow["rollout"].as_f64().unwrap_or(0.0);
+            let share = follow["plan"]["share"].as_f64().unwrap_or(0.5);
+            assert!((0.0..=1.0).contains(&rollout) && share > 0.0 && share <= 0.5, "{text}");
             let status = request["alive"]["status"].as_str().unwrap_or_default();
             assert!(!status.contains('\n'), "{text}");
             assert!(request.get("set-default").is_none(), "{text}");

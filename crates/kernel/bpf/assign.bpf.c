@@ -200,24 +200,30 @@ static __always_inline void ask(struct tt_asked *asked, struct tcp_sock *tp, boo
  * agent's kernel/assign.rs says of a socket that an earlier walk told of. No algorithm has run by
  * then: the kernel calls this before it starts one (tcp_init_transfer of net/ipv4/tcp_input.c).
  */
-static __always_inline void give(struct bpf_sock_ops *ctx, struct tcp_sock *tp, const struct tt_choice *choice)
+static __always_inline void give(struct bpf_sock_ops *ctx, struct tcp_sock *tp, const struct tt_choices *choices,
+				 const struct tt_choice *choice, bool runs_former)
 {
 	struct tt_given *given = bpf_sk_storage_get(&tt_given, tp, 0, 0);
 	struct tt_gave *gave;
 	u8 runs[TT_NAME_SIZE] __attribute__((aligned(8))) = {};
 	u8 to[TT_NAME_SIZE] __attribute__((aligned(8)));
+	u8 former[TT_NAME_SIZE] __attribute__((aligned(8)));
+	const u8 *copied;
 	bool by_hand;
 	int failed;
 	u32 zero = 0;
 
 	if (bpf_getsockopt(ctx, SOL_TCP, TCP_CONGESTION, runs, TT_NAME_SIZE))
 		return;
-	if (choice->gives != TT_GIVES_FORMER)
-		copy(to, choice->algorithm);
-	else if (given && given->given[0])
-		copy(to, given->former);
-	else
+	copy(former, given && given->given[0] ? given->former : runs);
+	if (choice->gives != TT_GIVES_FORMER) {
+		copied = runs_former ? tt_copy_of(choices, former) : 0;
+		copy(to, copied ? copied : choice->algorithm);
+	} else if (given && given->given[0]) {
+		copy(to, former);
+	} else {
 		return; /* it was given nothing */
+	}
 	by_hand = given && given->given[0] ? !same(runs, given->given) : is_chosen(tp);
 	if (by_hand || same(runs, to))
 		return;
@@ -243,6 +249,7 @@ int tt_assign(struct bpf_sock_ops *ctx)
 	struct tt_choosing choosing = { .found = TT_NO_CHOICE };
 	const struct tt_choice *choice;
 	struct tt_choices *choices;
+	bool runs_former;
 	struct bpf_sock *sk;
 	struct tcp_sock *tp;
 	void *table;
@@ -266,7 +273,9 @@ int tt_assign(struct bpf_sock_ops *ctx)
 	choosing.choices = choices;
 	bpf_loop(TT_CHOICES_MAX + 1, choose_one, &choosing, 0);
 	choice = tt_chosen(&choosing, choices);
-	if (choice)
-		give(ctx, tp, choice);
+	if (!choice)
+		return 1;
+	runs_former = !listens && tt_runs_former(&choosing.asked, &choices->arms, bpf_ktime_get_ns());
+	give(ctx, tp, choices, choice, runs_former);
 	return 1;
 }

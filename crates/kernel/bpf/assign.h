@@ -61,8 +61,33 @@
 /* … or gets back what it ran before it was given anything; about no socket that listens. */
 #define TT_GIVES_FORMER 2
 #define TT_CHOICES_MAX 256
-/* `held_back` and `count`, before the list. */
-#define TT_CHOICES_HEAD 16
+
+/*
+ * Which prefixes run what they would run without us, for comparison. Shares are places among 2^53:
+ * who draws a lower one is in. A plan has pairs of blocks of steps; who is in runs that in one
+ * block of the pair (`ThreeArms` of trimtab-fleet).
+ */
+#define TT_ARMS_FIELDS(F, A)                                                                                           \
+	F(u64, reached)   /* by a rollout; the others run it; 2^53: there is none */                                   \
+	F(u64, share)     /* who is in, in a pair of blocks */                                                         \
+	F(u64, seed)                                                                                                   \
+	F(u64, step_ns)   /* the clock is CLOCK_MONOTONIC */                                                           \
+	F(u64, start)     /* the first step */                                                                         \
+	F(u64, length)    /* in steps; 0: there is no plan */                                                          \
+	F(u64, block)     /* in steps */                                                                               \
+	F(u32, together)  /* 1: all prefixes by one draw */                                                            \
+	F(u32, copies)    /* how many there are */
+#define TT_ARMS_SIZE 64
+
+/* What a socket would run, and our copy of it, which it gets for comparison. */
+#define TT_COPY_FIELDS(F, A)                                                                                           \
+	A(u8, of, TT_NAME_SIZE)                                                                                        \
+	A(u8, copy, TT_NAME_SIZE)
+#define TT_COPY_SIZE 32
+#define TT_COPIES_MAX 8
+
+/* What comes before the list: `held_back`, `count`, `arms` and `copies`. */
+#define TT_CHOICES_HEAD 336
 
 /* What came of the choices. */
 #define TT_GAVE_FIELDS(F, A)                                                                                           \
@@ -89,16 +114,26 @@ struct tt_given {
 struct tt_choice {
 	TT_CHOICE_FIELDS(TT_C_FIELD, TT_C_ARRAY)
 };
+struct tt_arms {
+	TT_ARMS_FIELDS(TT_C_FIELD, TT_C_ARRAY)
+};
+struct tt_copy {
+	TT_COPY_FIELDS(TT_C_FIELD, TT_C_ARRAY)
+};
 struct tt_choices {
 	u64 held_back; /* prefixes whose place among 2^53 is below this are left as they are */
 	u32 count;
 	u32 unused;
+	struct tt_arms arms;
+	struct tt_copy copies[TT_COPIES_MAX];
 	struct tt_choice list[TT_CHOICES_MAX];
 };
 struct tt_gave {
 	TT_GAVE_FIELDS(TT_C_FIELD, TT_C_ARRAY)
 };
 _Static_assert(sizeof(struct tt_choice) == TT_CHOICE_SIZE, "layout");
+_Static_assert(sizeof(struct tt_arms) == TT_ARMS_SIZE, "layout");
+_Static_assert(sizeof(struct tt_copy) == TT_COPY_SIZE, "layout");
 _Static_assert(sizeof(struct tt_choices) == TT_CHOICES_HEAD + TT_CHOICES_MAX * TT_CHOICE_SIZE, "layout");
 _Static_assert(sizeof(struct tt_gave) == TT_GAVE_SIZE, "layout");
 _Static_assert(sizeof(struct tt_socket) == TT_SOCKET_SIZE, "layout");

@@ -524,6 +524,19 @@ u32 tt_host_choose(const struct tt_choices *choices, const u64 *who, const u8 *r
 	return tt_chosen(&c, choices) ? c.found : TT_NO_CHOICE;
 }
 
+/* Whether a connection to this address, mapped, runs what it would run without us. */
+u32 tt_host_runs_former(const struct tt_choices *choices, const u8 *remote, u64 now_ns)
+{
+	struct tt_asked asked = { .family = TT_FAMILY_V6 };
+
+	__builtin_memcpy(asked.remote, remote, sizeof(asked.remote));
+	tt_asked_is_canonical(&asked);
+	return tt_runs_former(&asked, &choices->arms, now_ns);
+}
+
+/* Our copy of an algorithm, of TT_NAME_SIZE letters; null where there is none. */
+const u8 *tt_host_copy_of(const struct tt_choices *choices, const u8 *name) { return tt_copy_of(choices, name); }
+
 /* --- How many slots each cgroup holds. */
 
 /* The entries, which threads of a test share. */

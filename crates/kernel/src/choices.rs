@@ -6,6 +6,7 @@ use std::net::IpAddr;
 use serde::{Deserialize, Serialize};
 use trimtab_steer::safety::Share;
 
+use crate::arms::Arms;
 use crate::assign::name_bytes;
 use crate::error::Error;
 use crate::layout::{
@@ -57,6 +58,8 @@ pub struct Choices {
     /// Share of the destination prefixes whose connections are left as they are, unless they get back
     /// what they ran before.
     pub holdback: Share,
+    /// Which of those that get an algorithm get the copy of what they would run without, for comparison.
+    pub arms: Arms,
     /// Those beyond the first [`MOST`](Self::MOST) are not looked at, and who matches none before is
     /// left as it is.
     pub list: Vec<Choice>,
@@ -112,6 +115,7 @@ impl Choices {
         // A place below the share is held back; places are whole.
         bytes.extend(((self.holdback.get() * PLACES).ceil() as u64).to_ne_bytes());
         bytes.extend((list.len() as u64).to_ne_bytes());
+        bytes.extend(self.arms.bytes()?);
         debug_assert_eq!(bytes.len(), CHOICES_HEAD);
         for choice in list {
             let choice = choice.raw()?.bytes();

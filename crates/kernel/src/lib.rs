@@ -31,6 +31,7 @@
 //! twins of `trimtab_cc::Copa` and `trimtab_cc::Cubic`.
 
 mod algorithm;
+mod arms;
 mod assign;
 mod choices;
 mod datapath;
@@ -56,6 +57,7 @@ mod towards;
 mod walk;
 
 pub use algorithm::Algorithm;
+pub use arms::Arms;
 pub use assign::{Assigner, Gave, Given, Order, Outcome, Socket, Walked};
 pub use choices::{Asking, Choice, Choices, Gives};
 pub use datapath::{Datapath, Options, Origin, Stats, open_connections, unload_pins};

@@ -7,8 +7,10 @@ use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::os::fd::AsFd;
 
 use rustix::net::sockopt::{set_tcp_congestion, tcp_congestion};
+use trimtab_fleet::Interval;
+use trimtab_fleet::experiment::{Schedule, ThreeArms, ThreeArmsSpec};
 use trimtab_kernel::{
-    Assigner, Choice, Choices, Doctor, Gave, Gives, Health, Order, Outcome, Socket,
+    Algorithm, Arms, Assigner, Choice, Choices, Doctor, Gave, Gives, Health, Order, Outcome, Socket,
 };
 
 use common::{A, Loaded, Wire, cgroups, need_kernel, wait_for};
@@ -192,7 +194,8 @@ fn sockets_get_an_algorithm_as_they_listen_and_connect() {
     let list = [vec![back], choices.list.clone()].concat();
     for (holdback, list) in [("0%", list.clone()), ("100%", list), ("100%", choices.list.clone())] {
         let is_back = list.len() == 3;
-        next.follow(&Choices { holdback: holdback.parse().unwrap(), list }).unwrap();
+        let holdback = holdback.parse().unwrap();
+        next.follow(&Choices { holdback, list, ..Choices::default() }).unwrap();
         let connects = wire.spawn("a", || {
             let listener = TcpListener::bind((A, 7312)).unwrap();
             let client = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
@@ -213,4 +216,101 @@ fn sockets_get_an_algorithm_as_they_listen_and_connect() {
     drop(next);
     assert_eq!(listens(7312).join().unwrap(), "reno");
     drop(sockets);
+}
+
+/// Connections of networks whose turn it is begin with the copy of what they would run, and all others
+/// with what the choice gives; a block later they change sides.
+#[test]
+fn connections_begin_in_the_arm_of_their_network() {
+    const NETWORKS: u8 = 40;
+    need_kernel!();
+    let loaded = Loaded::new("_T", 64);
+    let wire = Wire::new("arms");
+    let (name, folder) = (loaded.options.name(), loaded.options.folder.clone());
+    let copy = loaded.options.name_of(Algorithm::Cubic);
+    let assigner = Assigner::load(&folder).unwrap();
+    assigner.hook(&folder, &cgroups()).unwrap();
+    let step = trimtab_units::Duration::from_millis(500);
+    let follow = |former: &str| {
+        let spec = ThreeArmsSpec {
+            start: Interval::at(trimtab_kernel::now(), step),
+            block: 4,
+            pairs: 10,
+            wash_out: 1,
+            share: 0.5,
+            schedule: Schedule::Each,
+            seed: 7,
+        };
+        let plan = Some(ThreeArms::new(spec).unwrap());
+        let copies = vec![(former.to_owned(), copy.clone())];
+        let arms = Arms { rollout: None, plan, step, copies };
+        let (ports, gives) = ((7321, 7321), Gives::Algorithm(name.clone()));
+        let given = Choice { netns: None, cgroup: None, ports, to: None, gives };
+        let choices = Choices { arms: arms.clone(), list: vec![given], ..Choices::default() };
+        assigner.follow(&choices).unwrap();
+        arms
+    };
+    // What each network's connection runs at once, and whether it is in the arm all the while.
+    let look = |listener: &TcpListener, arms: &Arms| {
+        let (mut seen, mut open) = (Vec::new(), Vec::new());
+        for network in 0..NETWORKS {
+            let client = std::net::Ipv4Addr::new(127, 0, network + 1, 9);
+            let is_former = || arms.runs_former(client.into(), trimtab_kernel::now());
+            let before = is_former();
+            let kind = rustix::net::SocketType::STREAM;
+            let socket = rustix::net::socket(rustix::net::AddressFamily::INET, kind, None).unwrap();
+            rustix::net::bind(&socket, &SocketAddr::from((client, 0))).unwrap();
+            let to = SocketAddr::from(([127, 0, 0, 1], 7321));
+            rustix::net::connect(&socket, &to).unwrap();
+            let accepted = listener.accept().unwrap().0;
+            let runs = runs(&accepted);
+            assert_eq!(tcp_congestion(&socket).unwrap(), "reno", "the rule is not about it");
+            if before == is_former() {
+                assert_eq!(runs, if before { copy.as_str() } else { name.as_str() }, "{client}");
+                seen.push((network, before));
+            }
+            open.push((accepted, socket));
+        }
+        (seen, open)
+    };
+    wire.set_default("a", "reno");
+    std::thread::scope(|scope| {
+        let there = || {
+            let file = std::fs::File::open("/run/netns/tt-arms-a").unwrap();
+            let kind = Some(rustix::thread::LinkNameSpaceType::Network);
+            rustix::thread::move_into_link_name_space(file.as_fd(), kind).unwrap();
+            let up = std::process::Command::new("ip").args(["link", "set", "lo", "up"]).status();
+            assert!(up.unwrap().success());
+            let arms = follow("reno");
+            let listener = TcpListener::bind("127.0.0.1:7321").unwrap();
+            assert_eq!(runs(&listener), name);
+            let (first, _open) = look(&listener, &arms);
+            // A pair of blocks takes four seconds: two seconds later is the other block of it.
+            std::thread::sleep(std::time::Duration::from_secs(2));
+            let (second, _open_too) = look(&listener, &arms);
+            let changed = first.iter().filter(|(network, is_former)| {
+                second.iter().any(|(other, then)| other == network && then != is_former)
+            });
+            assert!(changed.count() >= 5, "{first:?}, {second:?}");
+            for seen in [&first, &second] {
+                assert!(seen.iter().any(|(_, is_former)| *is_former), "{seen:?}");
+                assert!(seen.iter().any(|(_, is_former)| !is_former), "{seen:?}");
+            }
+            // What was given is kept, and what was before it.
+            let sockets = assigner.sockets().unwrap();
+            let copied: Vec<_> = sockets.iter().filter(|s| s.algorithm == copy).collect();
+            for socket in &copied {
+                let given = socket.given.as_ref().unwrap();
+                assert_eq!((&given.algorithm, given.former.as_str()), (&copy, "reno"));
+            }
+            assert!(!copied.is_empty());
+            // Without a copy all begin as the choice says.
+            let without = follow("cubic");
+            let plain = Arms { plan: None, ..without };
+            look(&listener, &plain);
+        };
+        scope.spawn(there).join().unwrap();
+    });
+    assert_eq!(assigner.gave().unwrap().refused, 0);
+    Assigner::unhook(&folder).unwrap();
 }

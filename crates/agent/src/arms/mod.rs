@@ -18,6 +18,7 @@ use trimtab_steer::safety::{Arm, PrefixKey, Share};
 use trimtab_units::{Duration, Time};
 
 use crate::config::{Bottleneck, Compare, Config, Prefix, Rollout, STEP};
+use crate::kernel::assign::copies;
 
 /// The controls in the order of [`Turn::control`].
 pub(crate) const CONTROLS: [Arm; 2] = [Arm::Former, Arm::Holdback];
@@ -112,6 +113,20 @@ impl Arms {
         Place { arm: control.map_or(Arm::Treated, |which| CONTROLS[which]), part }
     }
 
+    /// What the hook of the root cgroup has to know to begin connections in their arm; the suffix is
+    /// that of our algorithms' names. A new stage or plan is another one.
+    pub(crate) fn hooked(&self, suffix: &str, now: Time) -> trimtab_kernel::Arms {
+        if !self.changes() {
+            return trimtab_kernel::Arms::default();
+        }
+        trimtab_kernel::Arms {
+            rollout: self.stage(now).map(|(_, share, _)| share),
+            plan: self.plan.clone(),
+            step: STEP,
+            copies: copies(suffix),
+        }
+    }
+
     /// The stage of the rollout, from 1 on, its share, and the time until the next one; `None` where
     /// there is none, or it is over.
     pub(crate) fn stage(&self, now: Time) -> Option<(usize, Share, Option<Duration>)> {
@@ -137,5 +152,43 @@ impl Arms {
     /// Whether arms may change with time.
     pub(crate) fn changes(&self) -> bool {
         self.plan.is_some() || self.rollout.is_some()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+
+    /// The kernel's hook begins connections in the arm that the agent has them in.
+    #[test]
+    fn the_hook_and_the_agent_agree_on_who_runs_the_former_algorithm() {
+        let start = Time::from_secs(1000);
+        let compare = "[compare]\nshare = \"50%\"\nblock = \"20s\"\npairs = 4\n";
+        let rollout = "[rollout]\nstages = [\"10%\", \"60%\"]\nevery = \"60s\"\n";
+        for text in [compare.to_owned(), format!("{compare}{rollout}"), String::new()] {
+            let config = Config::parse(Path::new("a"), &text).unwrap();
+            let arms = Arms::new(&config, start, start);
+            let mut counts = [0; 2];
+            for i in 0..10_000_u32 {
+                let client = match i % 2 {
+                    0 => IpAddr::from((0x0a00_0001 + (i << 8)).to_be_bytes()),
+                    _ => IpAddr::from(
+                        ((0x2001_0db8_u128 << 96) + (u128::from(i) << 80)).to_be_bytes(),
+                    ),
+                };
+                let now = start + Duration::from_millis(u64::from(i % 200) * 1000);
+                let is_former = arms.of(client, now).arm == Arm::Former;
+                assert_eq!(arms.hooked("_x", now).runs_former(client, now), is_former, "{client}");
+                counts[usize::from(is_former)] += 1;
+            }
+            assert!(counts[0] > 1000 && (text.is_empty() || counts[1] > 1000), "{counts:?}");
+        }
+        let config = Config::parse(Path::new("a"), compare).unwrap();
+        let hooked = Arms::new(&config, start, start).hooked("_x", start);
+        assert!(hooked.copies.len() <= trimtab_kernel::Arms::COPIES_MOST);
+        assert_eq!(hooked.copy_of("cubic"), Some("trimtab_cubic_x"));
+        assert_eq!(hooked.copy_of("reno"), None);
     }
 }

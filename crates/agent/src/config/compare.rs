@@ -73,6 +73,13 @@ fn here<T>(value: T) -> toml::Spanned<T> {
     toml::Spanned::new(0..0, value)
 }
 
+impl RawCompare {
+    /// Whether anything is compared.
+    pub(super) fn is_on(&self) -> bool {
+        self.share.get_ref().0.get() > 0.0
+    }
+}
+
 impl Default for RawCompare {
     fn default() -> Self {
         Self {

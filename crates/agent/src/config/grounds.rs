@@ -22,6 +22,8 @@ pub(crate) struct Grounds {
     pub(crate) namespaces: Vec<PathBuf>,
     /// Whether a rule gives sockets an algorithm.
     pub(crate) assigns: bool,
+    /// Whether connections may run what they would run without Trimtab, for comparison.
+    pub(crate) compares: bool,
 }
 
 impl Grounds {
@@ -48,6 +50,7 @@ impl Grounds {
                 .rule
                 .iter()
                 .any(|rule| rule.assign.as_ref().is_some_and(|is| *is.get_ref())),
+            compares: raw.compare.is_on() || raw.rollout.is_some(),
             fleet: raw.fleet.as_ref().map(|fleet| source.folder().join(&fleet.folder)),
             log: raw.log,
             log_format: raw.log_format,

@@ -65,7 +65,7 @@ impl<L: Link> Connection<L> {
     }
 
     /// What it ran before it was steered.
-    fn home(&self) -> Algorithm {
+    pub(super) fn home(&self) -> Algorithm {
         algorithm(self.home).unwrap_or_else(|| self.link.algorithm())
     }
 

@@ -6,7 +6,7 @@ use trimtab_cc::migrate::Switch;
 use trimtab_steer::safety::Arm;
 
 use super::{Connection, DELTA_FIRST, Setting};
-use crate::config::Mode;
+use crate::config::{Mode, Rule};
 use crate::connection::decision::{Cause, Change};
 use crate::connection::sleep::Sleep;
 use crate::datapath::Link;
@@ -48,6 +48,28 @@ impl<L: Link> Connection<L> {
             };
             self.record(change, &Cause::Former, setting.now);
         }
+    }
+
+    /// Whether it goes back to its rule's algorithm when nothing steers it.
+    pub(crate) fn is_home(&self, rule: &Rule) -> bool {
+        self.home() == rule.algorithm
+    }
+
+    /// Its rule gave it its algorithm, though it may have begun with the copy of the former one, for
+    /// comparison: it goes back to the rule's from now on, unless its arm is the former one's. Whether
+    /// it follows its arm anew.
+    pub(crate) fn come_home(&mut self, rule: &Rule, setting: &Setting<'_>) -> bool {
+        // What a guard let take over is not what it began with.
+        if setting.former != Some(self.home()) || self.link.alarm().is_some() {
+            return false;
+        }
+        self.home = rule.algorithm.name();
+        let is_ours = !self.yielded && !self.link.is_closing();
+        let moves = is_ours && !self.wants_former() && !self.runs(rule);
+        if moves {
+            self.follow(self.arm, self.rule, setting);
+        }
+        moves
     }
 
     /// Begins anew: every knob is the algorithm's default, also those that somebody else turned, and

@@ -1,6 +1,6 @@
 //! Connections follow their arms, and rules that do harm let go of them.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::net::IpAddr;
 
 use trimtab_datapath::Totals;
@@ -8,7 +8,7 @@ use trimtab_fleet::Interval;
 use trimtab_steer::safety::Measured;
 use trimtab_units::{Duration, Time};
 
-use super::{Core, operate};
+use super::{Core, addresses, operate};
 use crate::arms::breaker::{self, Breakers};
 use crate::arms::compare::{Comparison, Measurements};
 use crate::arms::{Arms, Place, step};
@@ -19,6 +19,7 @@ use crate::datapath::{Datapath, Link};
 use crate::doors::table::count;
 use crate::doors::view::RolloutStatus;
 use crate::kernel::ahead::Now;
+use crate::kernel::assign::Addresses;
 use crate::operate::holds::Hold;
 use crate::operate::{Held, Target};
 
@@ -65,6 +66,11 @@ impl Comparing {
     /// What a client's connections run now.
     pub(crate) fn of(&self, client: IpAddr, now: Time) -> Place {
         self.arms.of(client, now)
+    }
+
+    /// What the hook of the root cgroup has to know of it.
+    pub(crate) fn hooked(&self, suffix: &str, now: Time) -> trimtab_kernel::Arms {
+        self.arms.hooked(suffix, now)
     }
 
     pub(super) fn on_window<L: Link>(
@@ -193,6 +199,31 @@ impl<D: Datapath> Core<D> {
                 woken.push(identity.id);
             }
             connection.follow(arm, place, &setting);
+        }
+        woken.into_iter().for_each(|id| self.plan(id, now));
+    }
+
+    /// A walk has found that these connections were given their algorithm, and what they ran before.
+    /// Those that the hook of the root cgroup began with the copy of that are their rule's all the same.
+    pub(crate) fn on_given(&mut self, former: HashMap<Addresses, String>, now: Time) {
+        self.former = former;
+        if self.config.mode != Mode::Apply || !self.compares() {
+            return;
+        }
+        let at = Now { config: &self.config, edge: self.edge.as_deref(), now };
+        let (stretch, mut woken) = (self.governor.stretch(), Vec::new());
+        for connection in self.connections.values_mut() {
+            let mut setting = at.setting(connection.rule, stretch);
+            let Some(rule) = setting.rule.filter(|rule| rule.assign) else { continue };
+            let identity = *connection.link.identity();
+            if connection.is_home(rule) || !self.former.contains_key(&addresses(&identity)) {
+                continue;
+            }
+            self.ended.complete(&mut setting, identity.remote.ip());
+            setting.former = operate::former(&self.former, self.system, &identity);
+            if connection.come_home(rule, &setting) && connection.is_asleep() {
+                woken.push(identity.id);
+            }
         }
         woken.into_iter().for_each(|id| self.plan(id, now));
     }

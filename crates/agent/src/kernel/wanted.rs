@@ -7,6 +7,7 @@ use trimtab_units::Time;
 use super::assign::{Wanted, name_of};
 use super::places::Who;
 use crate::config::{Matches, Mode, Rule};
+use crate::connection::Connection;
 use crate::core::Core;
 use crate::datapath::{Datapath, Link};
 use crate::operate::target::Subject;
@@ -18,6 +19,7 @@ impl<D: Datapath> Core<D> {
         if self.is_restored(socket, now) {
             return Wanted::Nothing;
         }
+        let arm = socket.remote.map(|remote| self.comparing().of(remote.ip(), now).arm);
         let (who, rules) = (Who::from(socket), &self.config.rules);
         let places = match socket.remote {
             Some(remote) if Arm::of(remote.ip(), self.config.holdback) == Arm::Holdback => {
@@ -29,10 +31,29 @@ impl<D: Datapath> Core<D> {
         let [first, ..] = places[..] else { return Wanted::Nothing };
         let named = rules[first].algorithm;
         let alike = |place: &usize| rules[*place].assign && rules[*place].algorithm == named;
+        let is_former = self.config.mode == Mode::Apply && arm == Some(Arm::Former);
         match Algorithm::from_name(named.name()).filter(|_| places.iter().all(alike)) {
-            Some(algorithm) => Wanted::Give(algorithm, first),
+            Some(algorithm) => {
+                let copy = copy_for(socket).filter(|_| is_former);
+                Wanted::Give(copy.unwrap_or(algorithm), first)
+            }
             None => Wanted::Nothing,
         }
+    }
+
+    /// The algorithm of the rule in this place.
+    pub(crate) fn algorithm_of(&self, place: usize) -> Option<Algorithm> {
+        Algorithm::from_name(self.config.rules.get(place)?.algorithm.name())
+    }
+
+    /// Whether the agent moves this socket's connection from arm to arm in the datapath, so that a
+    /// walk leaves it what it runs: that is of its rule or of a comparison, and nobody else's choice.
+    pub(crate) fn moves(&self, socket: &Socket, of_rule: Algorithm, suffix: &str) -> bool {
+        let Some(given) = socket.given.as_ref().filter(|_| self.compares()) else { return false };
+        let arms = [Some(of_rule), copy_for(socket)].into_iter().flatten();
+        given.algorithm == socket.algorithm
+            && arms.into_iter().any(|arm| name_of(suffix, arm) == socket.algorithm)
+            && self.connection_of(socket).is_some()
     }
 
     /// Whether an operator, or the breaker of a rule, wants a socket to have its former algorithm.
@@ -65,7 +86,7 @@ impl<D: Datapath> Core<D> {
 
     /// What the rules say of every socket to come, as the hook of the root cgroup reads it; nothing in mode
     /// `advise`, or where no rule assigns.
-    pub(crate) fn choices(&self, suffix: &str) -> Choices {
+    pub(crate) fn choices(&self, suffix: &str, now: Time) -> Choices {
         let rules = &self.config.rules;
         let last = rules.iter().rposition(|rule| rule.assign);
         let Some(last) = last.filter(|_| self.config.mode == Mode::Apply) else {
@@ -99,16 +120,26 @@ impl<D: Datapath> Core<D> {
         });
         // Those for which the hook has no room are left to the walk, so that no rule is.
         let room = Choices::MOST.saturating_sub(others.len());
-        Choices { holdback: self.config.holdback, list: back.take(room).chain(others).collect() }
+        let list = back.take(room).chain(others).collect();
+        Choices { holdback: self.config.holdback, arms: self.comparing().hooked(suffix, now), list }
+    }
+
+    fn connection_of(&self, socket: &Socket) -> Option<&Connection<D::Link>> {
+        let id = self.by_addresses(socket.local, socket.remote?, socket.netns_cookie)?;
+        self.connections().get(&id)
     }
 
     /// Whether we let take over what a socket runs. Since it told what it runs, another may have taken
     /// over; had somebody chosen one of ours by hand, it would be another connection here.
     pub(crate) fn has_switched(&self, socket: &Socket, suffix: &str) -> bool {
-        let Some(remote) = socket.remote else { return false };
-        let id = self.by_addresses(socket.local, remote, socket.netns_cookie);
-        let Some(connection) = id.and_then(|id| self.connections().get(&id)) else { return false };
+        let Some(connection) = self.connection_of(socket) else { return false };
         let switched = connection.link.switching().is_some_and(|s| s.switches > 0);
         switched && Algorithm::ALL.iter().any(|ours| name_of(suffix, *ours) == socket.algorithm)
     }
+}
+
+/// The copy of what a socket would run without us; `None` where there is none.
+fn copy_for(socket: &Socket) -> Option<Algorithm> {
+    let own = socket.given.as_ref().map_or(&socket.algorithm, |given| &given.former);
+    Algorithm::from_name(own)
 }

@@ -3,6 +3,7 @@
 
 use std::collections::{BTreeSet, HashMap};
 
+use trimtab_fleet::experiment::ThreeArms;
 use trimtab_kernel::{Algorithm, Choices, Gives, Socket};
 
 use super::protocol::{ORDERS_AT_ONCE, Request};
@@ -21,6 +22,7 @@ pub(crate) struct Allowed {
     former: HashMap<u64, String>,
     default: bool,
     assigns: bool,
+    compares: bool,
 }
 
 impl Allowed {
@@ -32,6 +34,7 @@ impl Allowed {
             former: HashMap::new(),
             default: grounds.default_algorithm,
             assigns: grounds.assigns,
+            compares: grounds.compares,
         }
     }
 
@@ -78,6 +81,17 @@ impl Allowed {
             Request::Follow { list, .. } if list.len() > Choices::MOST => {
                 Err(format!("more than {} choices", Choices::MOST))
             }
+            Request::Follow { rollout, plan, .. }
+                if (rollout.is_some() || plan.is_some()) && !self.compares =>
+            {
+                Err("the configuration compares nothing".to_owned())
+            }
+            Request::Follow { rollout: Some(share), .. } if !(0.0..=1.0).contains(share) => {
+                Err(format!("a rollout reaches 0 to 1 of the networks, not {share}"))
+            }
+            Request::Follow { plan: Some(spec), .. } if ThreeArms::new(*spec).is_err() => {
+                Err("no plan of three arms".to_owned())
+            }
             Request::Follow { list, .. } => {
                 let mut named = list.iter().filter_map(|choice| match &choice.gives {
                     Gives::Algorithm(name) => Some(name),
@@ -102,6 +116,8 @@ impl Allowed {
 mod tests {
     use std::path::Path;
 
+    use trimtab_fleet::Interval;
+    use trimtab_fleet::experiment::{Schedule, ThreeArmsSpec};
     use trimtab_kernel::{Choice, Given, Order};
 
     use super::*;
@@ -113,7 +129,40 @@ mod tests {
     fn follow(gives: &str) -> Request {
         let gives = Gives::Algorithm(gives.to_owned());
         let choice = Choice { netns: None, cgroup: None, ports: (1, 2), to: None, gives };
-        Request::Follow { holdback: 0.0, list: vec![choice] }
+        Request::Follow { holdback: 0.0, rollout: None, plan: None, list: vec![choice] }
+    }
+
+    fn compare(share: f64, rollout: Option<f64>) -> Request {
+        let plan = ThreeArmsSpec {
+            start: Interval(7),
+            block: 4,
+            pairs: 4,
+            wash_out: 1,
+            share,
+            schedule: Schedule::Each,
+            seed: 7,
+        };
+        Request::Follow { holdback: 0.0, rollout, plan: Some(plan), list: Vec::new() }
+    }
+
+    #[test]
+    fn arms_are_those_of_a_configuration_that_compares() {
+        let text = "[[rule]]\nport = 443\nassign = true\n";
+        let allowed = |more: &str| {
+            Allowed::new(&Grounds::parse(Path::new("a"), &format!("{more}{text}")).unwrap())
+        };
+        let compares = allowed("[compare]\nshare = \"10%\"\n");
+        let rolls_out = allowed("[rollout]\nstages = [\"10%\"]\n");
+        for allowed in [compares, rolls_out] {
+            for rollout in [None, Some(0.0), Some(1.0)] {
+                assert_eq!(allowed.check(&compare(0.1, rollout), false), Ok(()));
+            }
+            for wrong in [compare(0.6, None), compare(0.1, Some(1.1)), compare(f64::NAN, None)] {
+                assert!(allowed.check(&wrong, false).is_err(), "{wrong:?}");
+            }
+        }
+        let why = allowed("").check(&compare(0.1, None), false).unwrap_err();
+        assert!(why.contains("compares nothing"), "{why}");
     }
 
     #[test]

@@ -13,7 +13,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use log::warn;
 use rustix::net::SendFlags;
 use serde::de::DeserializeOwned;
+use trimtab_fleet::experiment::ThreeArms;
 use trimtab_kernel::{Choices, Datapath, Former, Gave, Keeper, Order, ProgramTime, Socket, Walked};
+use trimtab_steer::safety::Share;
 use trimtab_units::Duration;
 
 use super::protocol::{ANSWER_MAX, DESCRIPTORS_MAX, ORDERS_AT_ONCE, Request, Taken, receive, send};
@@ -149,7 +151,12 @@ impl Client {
 
     pub(crate) fn follow(&self, choices: &Choices) -> Result<(), Error> {
         let list = choices.list.iter().take(Choices::MOST).cloned().collect();
-        self.tell(&Request::Follow { holdback: choices.holdback.get(), list })
+        self.tell(&Request::Follow {
+            holdback: choices.holdback.get(),
+            rollout: choices.arms.rollout.map(Share::get),
+            plan: choices.arms.plan.as_ref().map(ThreeArms::spec),
+            list,
+        })
     }
 
     pub(crate) fn unhook(&self) -> Result<(), Error> {

@@ -11,6 +11,7 @@ use rustix::net::{
     SendAncillaryMessage, SendFlags, recvmsg, sendmsg,
 };
 use serde::{Deserialize, Serialize};
+use trimtab_fleet::experiment::ThreeArmsSpec;
 use trimtab_kernel::{Choice, Handover, Order};
 
 use crate::error::in_one_line;
@@ -79,6 +80,10 @@ pub(crate) enum Request {
     Follow {
         /// Share of destination prefixes that are left as they are.
         holdback: f64,
+        /// Share of those that a rollout has reached; `None`: there is no rollout.
+        rollout: Option<f64>,
+        /// Which of them run what they would run without Trimtab, for comparison, and when.
+        plan: Option<ThreeArmsSpec>,
         /// In their order.
         list: Vec<Choice>,
     },
@@ -171,6 +176,8 @@ pub(crate) fn receive(
 
 #[cfg(test)]
 mod tests {
+    use trimtab_fleet::Interval;
+    use trimtab_fleet::experiment::Schedule;
     use trimtab_kernel::Gives;
 
     use super::*;
@@ -188,7 +195,18 @@ mod tests {
         let name = || "trimtab_cubic_x".to_owned();
         let order = Order { cookie: u64::MAX, from: name(), to: name() };
         let orders = vec![order; ORDERS_AT_ONCE];
-        for request in [Request::Follow { holdback: 1.0 / 3.0, list }, Request::Order { orders }] {
+        let plan = Some(ThreeArmsSpec {
+            start: Interval(u64::MAX),
+            block: u32::MAX,
+            pairs: u32::MAX,
+            wash_out: u32::MAX,
+            share: 1.0 / 7.0,
+            schedule: Schedule::Together,
+            seed: u64::MAX,
+        });
+        let (holdback, rollout) = (1.0 / 3.0, Some(1.0 / 3.0));
+        let follow = Request::Follow { holdback, rollout, plan, list };
+        for request in [follow, Request::Order { orders }] {
             let bytes = serde_json::to_vec(&request).unwrap();
             assert!(bytes.len() < REQUEST_MAX, "{}", bytes.len());
             assert_eq!(decode(&bytes), Ok(request));

@@ -8,19 +8,20 @@ use std::sync::Arc;
 use log::warn;
 use serde::Serialize;
 use serde_json::Value;
-use trimtab_kernel::{Algorithm, Assigner, Choices, Datapath, Keeper};
+use trimtab_fleet::experiment::ThreeArms;
+use trimtab_kernel::{Algorithm, Arms, Assigner, Choices, Datapath, Keeper};
 use trimtab_steer::safety::Share;
 
 use super::check::Allowed;
 use super::protocol::{DESCRIPTORS_MAX, Request, Taken, decode};
 use super::sockets::{self, Walks};
-use crate::config::Grounds;
+use crate::config::{Grounds, STEP};
 use crate::daemon::lock::Lock;
 use crate::daemon::notify::Manager;
 use crate::doors::access::Access;
 use crate::doors::{control, hints, http};
 use crate::error::Error;
-use crate::kernel::assign::name_of;
+use crate::kernel::assign::{copies, name_of};
 use crate::kernel::{default, places};
 
 /// Refused requests that are reported: a steerer that somebody took over fills no log.
@@ -73,6 +74,7 @@ impl Loader {
     fn follow(&mut self, grounds: Grounds) {
         self.grounds.default_algorithm = grounds.default_algorithm;
         self.grounds.assigns = grounds.assigns;
+        self.grounds.compares = grounds.compares;
         self.namespaces.extend(grounds.namespaces);
         self.allowed = Allowed::new(&self.grounds);
     }
@@ -156,8 +158,14 @@ impl Loader {
                 self.allowed.saw(&walked.sockets());
                 Ok((Value::Null, vec![sockets::file(&walked)?]))
             }
-            Request::Follow { holdback, list } => {
-                let choices = Choices { holdback: Share::new(holdback), list };
+            Request::Follow { holdback, rollout, plan, list } => {
+                let arms = Arms {
+                    rollout: rollout.map(Share::new),
+                    plan: plan.and_then(|spec| ThreeArms::new(spec).ok()),
+                    step: STEP,
+                    copies: copies(&self.grounds.datapath.suffix),
+                };
+                let choices = Choices { holdback: Share::new(holdback), arms, list };
                 value(self.walks.follow(&choices, self.folder())?)
             }
             Request::Unhook {} => value(Assigner::unhook(self.folder())?),

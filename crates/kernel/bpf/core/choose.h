@@ -53,25 +53,90 @@ TT_INLINE void tt_asked_v4(struct tt_asked *a, u32 address)
 	a->family = TT_FAMILY_V4;
 }
 
-/* Place of the destination's prefix, /24 or /48, among 2^53: `Arm::of` of trimtab-steer. */
-TT_INLINE u64 tt_place_of_arm(const struct tt_asked *a)
+/* FNV-1a of nothing. */
+#define TT_FNV 0xcbf29ce484222325
+/* The seeds of the draws, as in trimtab-fleet (experiment/arms.rs). */
+#define TT_DRAW_PARTS 0x746872656561726d
+#define TT_DRAW_ROLLOUT 0x726f6c6c6f757420
+
+/* FNV-1a of the destination's prefix, /24 or /48: of the bytes of `PrefixKey` of trimtab-steer. */
+TT_INLINE u64 tt_prefix_hash(const struct tt_asked *a)
 {
 	const u8 *bytes = (const u8 *)a->remote;
 	u32 first = a->family == TT_FAMILY_V4 ? 12 : 0;
 	u32 keep = a->family == TT_FAMILY_V4 ? 15 : 6;
-	u64 hash = 0xcbf29ce484222325;
+	u64 hash = TT_FNV;
 
 	for (u32 i = 0; i < 16; i++) {
 		if (i < first)
 			continue;
 		hash = (hash ^ (i < keep ? bytes[i] : 0)) * 0x100000001b3;
 	}
+	return hash;
+}
+
+/* Its place among 2^53, by which it is held back: `Arm::of` of trimtab-steer. */
+TT_INLINE u64 tt_place_of_arm(const struct tt_asked *a)
+{
+	u64 hash = tt_prefix_hash(a);
+
 	hash ^= hash >> 33;
 	hash *= 0xff51afd7ed558ccd;
 	hash ^= hash >> 33;
 	hash *= 0xc4ceb9fe1a85ec53;
 	hash ^= hash >> 33;
 	return hash >> 11;
+}
+
+TT_INLINE u64 tt_mix(u64 x)
+{
+	x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9;
+	x = (x ^ (x >> 27)) * 0x94d049bb133111eb;
+	return x ^ (x >> 31);
+}
+
+/* A draw, by the hash of its key: `chance` of trimtab-fleet. */
+TT_INLINE u64 tt_chance(u64 seed, u64 hash, u64 count)
+{
+	return tt_mix(tt_mix(hash ^ (seed << 32 | seed >> 32)) ^ count * 0x9e3779b97f4a7c15);
+}
+
+/*
+ * Whether a connection runs what it would run without us, for comparison, at this time:
+ * `Arms::runs_former` of src/arms.rs says the same in Rust.
+ */
+TT_INLINE bool tt_runs_former(const struct tt_asked *a, const struct tt_arms *arms, u64 now_ns)
+{
+	u64 hash = tt_prefix_hash(a), step, block, whose;
+
+	if (tt_chance(TT_DRAW_ROLLOUT, hash, 0) >> 11 >= arms->reached)
+		return true;
+	if (!arms->length || !arms->step_ns || !arms->block)
+		return false;
+	step = now_ns / arms->step_ns;
+	if (step < arms->start || step - arms->start >= arms->length)
+		return false;
+	block = (step - arms->start) / arms->block;
+	whose = arms->together ? TT_FNV : hash;
+	if (tt_chance(arms->seed ^ TT_DRAW_PARTS, whose, block / 2) >> 11 >= arms->share)
+		return false;
+	/* What is tried comes first in a pair, or comes second. */
+	return (tt_chance(arms->seed, whose, block / 2) & 1) == (block & 1);
+}
+
+/* Our copy of an algorithm; null where there is none. */
+TT_INLINE const u8 *tt_copy_of(const struct tt_choices *choices, const u8 *name)
+{
+	for (u32 place = 0; place < TT_COPIES_MAX; place++) {
+		const u8 *of = choices->copies[place].of;
+		bool is_same = place < choices->arms.copies;
+
+		for (u32 i = 0; i < TT_NAME_SIZE; i++)
+			is_same &= of[i] == name[i];
+		if (is_same)
+			return choices->copies[place].copy;
+	}
+	return 0;
 }
 
 TT_INLINE bool tt_is_chosen(const struct tt_choice *choice, const struct tt_asked *a)

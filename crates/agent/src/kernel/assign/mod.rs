@@ -123,7 +123,12 @@ impl Assignment {
 
     /// Walks over the sockets when it is time to; gives what there is to tell.
     pub(crate) fn run(&mut self, shared: &Shared, now: Time) -> Vec<String> {
-        if self.next.is_none_or(|next| next > now) {
+        let Some(next) = self.next else { return Vec::new() };
+        if next > now {
+            // A new stage or comparison is known to the hook before the next walk.
+            if self.loaded {
+                self.hook(shared, now);
+            }
             return Vec::new();
         }
         let walked = self.walk(shared, now);
@@ -146,13 +151,13 @@ impl Assignment {
             self.loader.assign()?;
             self.loaded = true;
         }
-        self.hook(shared);
+        self.hook(shared, now);
         self.walk_all(shared, now)
     }
 
     /// Has sockets to come get what the rules say now.
-    fn hook(&mut self, shared: &Shared) {
-        let choices = shared.core().choices(&self.suffix);
+    fn hook(&mut self, shared: &Shared, now: Time) {
+        let choices = shared.core().choices(&self.suffix, now);
         if self.choices.as_ref() == Some(&choices) {
             return;
         }
@@ -220,7 +225,7 @@ impl Assignment {
         // Before the frame is locked, since the names lock the core.
         let assigned = assigned.collect();
         shared.frame().assigned = assigned;
-        shared.core().former = sums.former;
+        shared.core().on_given(sums.former, now);
         Ok(notes)
     }
 
@@ -270,11 +275,12 @@ impl Assignment {
             let wanted = core.wanted(socket, now);
             let switched = core.has_switched(socket, &self.suffix);
             let rule = match wanted {
-                Wanted::Give(algorithm, rule) => Some((rule, algorithm)),
+                Wanted::Give(_, rule) => core.algorithm_of(rule).map(|of| (rule, of)),
                 Wanted::Leave | Wanted::Nothing => None,
             };
             let may_switch = |(place, _)| core.takes_turns(place) || core.compares();
-            let turns = switched && rule.is_some_and(may_switch);
+            let turns = switched && rule.is_some_and(may_switch)
+                || rule.is_some_and(|(_, of)| core.moves(socket, of, &self.suffix));
             let step =
                 if turns { Step::Runs } else { step(socket, &wanted, switched, &self.suffix) };
             Judged { step, rule, switched }
@@ -341,6 +347,12 @@ fn namespaces(config: &Config) -> impl Iterator<Item = PathBuf> + '_ {
 fn reaches_far(config: &Config) -> bool {
     let far = |rule: &Rule| rule.matches.cgroup.is_some() && rule.matches.netns.is_none();
     config.rules.iter().any(|rule| rule.assign && far(rule))
+}
+
+/// Algorithms that connections may run without Trimtab, each with the name of our copy of it.
+pub(crate) fn copies(suffix: &str) -> Vec<(String, String)> {
+    let copy = |ours: &Algorithm| (ours.name().to_owned(), name_of(suffix, *ours));
+    Algorithm::ALL.iter().map(copy).collect()
 }
 
 pub(crate) fn name_of(suffix: &str, algorithm: Algorithm) -> String {

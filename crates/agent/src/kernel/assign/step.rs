@@ -10,7 +10,7 @@ use crate::daemon::logging;
 /// What the rules say of a socket.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Wanted {
-    /// It gets this algorithm, by the rule in this place.
+    /// It gets this algorithm, by the rule in this place: the rule's, or one of a comparison.
     Give(Algorithm, usize),
     /// It stays as it is, for comparison.
     Leave,
