@@ -246,7 +246,7 @@ impl<D: Datapath> Core<D> {
 
     /// Looks after a connection that sleeps.
     fn wake(&mut self, id: FlowId, now: Time) {
-        if self.connections.get(&id).is_some_and(|connection| connection.is_asleep()) {
+        if self.connections.get(&id).is_some_and(Connection::is_asleep) {
             self.plan(id, now);
         }
     }
