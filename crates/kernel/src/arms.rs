@@ -15,9 +15,9 @@ use crate::layout::{ARMS_SIZE, COPIES_MAX, COPY_SIZE, RawArms};
 /// Places of the draws.
 const PLACES: f64 = (1_u64 << 53) as f64;
 
-/// Whose connections begin with what they would run without Trimtab: those of networks that a rollout
-/// has not reached, and those of networks whose turn it is. They get the copy of that algorithm, where
-/// there is one, and else what the choice for them gives.
+/// Whose connections begin with what they would run without Trimtab: those of networks that a
+/// rollout has not reached, and those of networks whose turn it is. They get the copy of that
+/// algorithm. Where there is no copy, they get what the choice for them gives.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Arms {
     /// Share of the networks that a rollout has reached; `None`: there is no rollout.

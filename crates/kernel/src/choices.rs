@@ -58,7 +58,7 @@ pub struct Choices {
     /// Share of the destination prefixes whose connections are left as they are, unless they get back
     /// what they ran before.
     pub holdback: Share,
-    /// Which of those that get an algorithm get the copy of what they would run without, for comparison.
+    /// Which connections get the copy of what they would run without Trimtab, for comparison.
     pub arms: Arms,
     /// Those beyond the first [`MOST`](Self::MOST) are not looked at, and who matches none before is
     /// left as it is.

@@ -218,8 +218,8 @@ fn sockets_get_an_algorithm_as_they_listen_and_connect() {
     drop(sockets);
 }
 
-/// Connections of networks whose turn it is begin with the copy of what they would run, and all others
-/// with what the choice gives; a block later they change sides.
+/// Connections of networks whose turn it is begin with the copy of what they would run. All others
+/// begin with what the choice gives. A block later they change sides.
 #[test]
 fn connections_begin_in_the_arm_of_their_network() {
     const NETWORKS: u8 = 40;

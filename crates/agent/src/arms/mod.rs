@@ -113,8 +113,8 @@ impl Arms {
         Place { arm: control.map_or(Arm::Treated, |which| CONTROLS[which]), part }
     }
 
-    /// What the hook of the root cgroup has to know to begin connections in their arm; the suffix is
-    /// that of our algorithms' names. A new stage or plan is another one.
+    /// What the hook of the root cgroup has to know to begin connections in their arm. The suffix is
+    /// that of our algorithms' names. A new stage or plan makes another one.
     pub(crate) fn hooked(&self, suffix: &str, now: Time) -> trimtab_kernel::Arms {
         if !self.changes() {
             return trimtab_kernel::Arms::default();

@@ -55,9 +55,9 @@ impl<L: Link> Connection<L> {
         self.home() == rule.algorithm
     }
 
-    /// Its rule gave it its algorithm, though it may have begun with the copy of the former one, for
-    /// comparison: it goes back to the rule's from now on, unless its arm is the former one's. Whether
-    /// it follows its arm anew.
+    /// Its rule assigned its algorithm, though it may have begun with the copy of the former one. From
+    /// now on it goes back to its rule's algorithm. Returns whether it does so at once: it is not in
+    /// the arm `former`, and runs the copy.
     pub(crate) fn come_home(&mut self, rule: &Rule, setting: &Setting<'_>) -> bool {
         // What a guard let take over is not what it began with.
         if setting.former != Some(self.home()) || self.link.alarm().is_some() {

@@ -203,8 +203,9 @@ impl<D: Datapath> Core<D> {
         woken.into_iter().for_each(|id| self.plan(id, now));
     }
 
-    /// A walk has found that these connections were given their algorithm, and what they ran before.
-    /// Those that the hook of the root cgroup began with the copy of that are their rule's all the same.
+    /// A walk has found which connections were given an algorithm, and what they ran before. Those
+    /// that the hook began with the copy of that go back to their rule's algorithm when they leave
+    /// the arm `former`.
     pub(crate) fn on_given(&mut self, former: HashMap<Addresses, String>, now: Time) {
         self.former = former;
         if self.config.mode != Mode::Apply || !self.compares() {

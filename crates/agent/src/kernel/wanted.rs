@@ -47,7 +47,7 @@ impl<D: Datapath> Core<D> {
     }
 
     /// Whether the agent moves this socket's connection from arm to arm in the datapath, so that a
-    /// walk leaves it what it runs: that is of its rule or of a comparison, and nobody else's choice.
+    /// walk leaves it alone. It runs what it was given: its rule's algorithm, or the copy.
     pub(crate) fn moves(&self, socket: &Socket, of_rule: Algorithm, suffix: &str) -> bool {
         let Some(given) = socket.given.as_ref().filter(|_| self.compares()) else { return false };
         let arms = [Some(of_rule), copy_for(socket)].into_iter().flatten();

@@ -13,6 +13,7 @@ mod doors;
 mod engine;
 mod faults;
 mod fleet;
+mod former;
 mod harm;
 mod hints;
 mod hook;
