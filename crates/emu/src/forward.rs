@@ -2,7 +2,8 @@
 //! them to the other end when their time has come.
 //!
 //! One thread serves both directions and sleeps in between, so an emulator costs little and four of them share two
-//! processors. It runs before every ordinary thread where the system lets it, and never touches a disk.
+//! processors. One thread can serve many links, too. It runs before every ordinary thread where the system lets it,
+//! and never touches a disk.
 
 use std::num::NonZeroU64;
 use std::os::fd::{AsFd, OwnedFd};
@@ -56,16 +57,25 @@ struct Lane {
     to: Tun,
     link: Link<Frame>,
     tally: Tally,
+    /// Whether packets may wait to be read.
+    readable: bool,
 }
 
 /// Both directions of a link between two ends.
-pub(crate) struct Forwarder {
-    clock: Clock,
+pub(crate) struct Carried {
     lanes: [Lane; 2],
-    /// Readable when it is time to end.
-    stop: OwnedFd,
     log: Option<LogSender>,
     observer: Option<Observer>,
+}
+
+/// Links that one thread serves.
+pub(crate) struct Forwarder {
+    clock: Clock,
+    links: Vec<Carried>,
+    /// Time between two looks at the links: a packet is up to that late. Zero: each packet wakes the thread.
+    grain: Duration,
+    /// Readable when it is time to end.
+    stop: OwnedFd,
     /// Memory to use again.
     spare: Vec<Buffer>,
 }
@@ -78,13 +88,12 @@ pub(crate) struct Outcome {
     pub(crate) up: DirectionReport,
 }
 
-impl Forwarder {
-    /// `down` goes from `server` to `client`, `up` back. The clock starts now.
+impl Carried {
+    /// `down` goes from `server` to `client`, `up` back.
     pub(crate) fn new(
         (server, client): (Tun, Tun),
         (down, up): (&LinkConfig, &LinkConfig),
         seed: u64,
-        stop: OwnedFd,
         log: Option<LogSender>,
         observer: Option<Observer>,
     ) -> Result<Self, crate::EmuError> {
@@ -94,6 +103,7 @@ impl Forwarder {
             to,
             link: Link::new(config, seed),
             tally: Tally::new(config),
+            readable: true,
         };
         let (from_client, to_server) = (client.try_clone()?, server.try_clone()?);
         let lanes = [
@@ -101,50 +111,71 @@ impl Forwarder {
             // Each direction draws its own losses.
             lane(Direction::Up, from_client, to_server, up, !seed),
         ];
-        Ok(Self { clock: Clock::start(), lanes, stop, log, observer, spare: Vec::new() })
+        Ok(Self { lanes, log, observer })
+    }
+}
+
+impl Forwarder {
+    /// The clock starts now.
+    pub(crate) fn new(links: Vec<Carried>, grain: Duration, stop: OwnedFd) -> Self {
+        Self { clock: Clock::start(), links, grain, stop, spare: Vec::new() }
     }
 
-    /// Carries packets until `stop` becomes readable.
-    pub(crate) fn run(mut self) -> Outcome {
+    /// Carries packets until `stop` becomes readable; the outcome of each link.
+    pub(crate) fn run(mut self) -> Vec<Outcome> {
         let scheduling = prepare_thread();
         let mut stopping = false;
         while !stopping {
             let mut has_more = false;
-            let Self { clock, lanes, log, observer, spare, .. } = &mut self;
-            for lane in lanes {
-                lane.deliver_due(*clock, spare, log.as_mut(), observer.as_mut());
-                has_more |= lane.read(*clock, spare, log.as_mut(), observer.as_mut());
+            let Self { clock, links, spare, .. } = &mut self;
+            for Carried { lanes, log, observer } in links {
+                for lane in lanes {
+                    lane.deliver_due(*clock, spare, log.as_mut(), observer.as_mut());
+                    lane.read(*clock, spare, log.as_mut(), observer.as_mut());
+                    has_more |= lane.readable;
+                }
             }
             if !has_more {
                 stopping = self.wait();
             }
         }
         let end = self.clock.now();
-        let [down, up] = self.lanes.map(|lane| {
-            let stats = *lane.link.stats();
-            lane.tally.report(&stats, lane.link.capacity(), end)
-        });
-        Outcome { duration: end.since(Time::ZERO), scheduling, down, up }
+        let duration = end.since(Time::ZERO);
+        let outcome = |carried: Carried| {
+            let [down, up] = carried.lanes.map(|lane| {
+                let stats = *lane.link.stats();
+                lane.tally.report(&stats, lane.link.capacity(), end)
+            });
+            Outcome { duration, scheduling, down, up }
+        };
+        self.links.into_iter().map(outcome).collect()
     }
 
     /// Sleeps until a packet comes, one is due, or it is time to end; whether it is.
     fn wait(&mut self) -> bool {
-        if let Some(log) = &mut self.log {
+        for log in self.links.iter_mut().filter_map(|carried| carried.log.as_mut()) {
             log.flush_before_sleep(self.clock.now());
         }
-        let next = self.lanes.iter().filter_map(|lane| lane.link.next_event()).min();
+        if !self.grain.is_zero() {
+            self.clock.sleep_until(self.clock.now() + self.grain);
+        }
+        let lanes = || self.links.iter().flat_map(|carried| &carried.lanes);
+        let next = lanes().filter_map(|lane| lane.link.next_event()).min();
         let timeout = next.map(|next| {
             let left = next.since(self.clock.now()).as_nanos();
             let (s, ns) = (left / 1_000_000_000, left % 1_000_000_000);
             // Both fit: the clock began with this program.
             Timespec { tv_sec: s.cast_signed(), tv_nsec: ns.cast_signed() }
         });
-        let [down, up] = &self.lanes;
         let watch = |fd| PollFd::from_borrowed_fd(fd, PollFlags::IN);
-        let mut fds = [watch(down.from.as_fd()), watch(up.from.as_fd()), watch(self.stop.as_fd())];
+        let mut fds: Vec<PollFd<'_>> = lanes().map(|lane| watch(lane.from.as_fd())).collect();
+        fds.push(watch(self.stop.as_fd()));
         // Interrupted by a signal, it looks again.
         let _ = poll(&mut fds, timeout.as_ref());
-        !fds[2].revents().is_empty()
+        let heard: Vec<bool> = fds.iter().map(|fd| !fd.revents().is_empty()).collect();
+        let lanes = self.links.iter_mut().flat_map(|carried| &mut carried.lanes);
+        lanes.zip(&heard).for_each(|(lane, heard)| lane.readable = *heard);
+        heard.last().is_some_and(|heard| *heard)
     }
 }
 
@@ -217,19 +248,23 @@ impl Lane {
         }
     }
 
-    /// Reads some packets into the link; whether there may be more.
+    /// Reads some packets into the link, where there may be any.
     fn read(
         &mut self,
         clock: Clock,
         spare: &mut Vec<Buffer>,
         mut log: Option<&mut LogSender>,
         mut observer: Option<&mut Observer>,
-    ) -> bool {
+    ) {
+        if !self.readable {
+            return;
+        }
         for _ in 0..READ_MAX {
             let mut buffer = spare.pop().unwrap_or_else(Buffer::new);
             let Ok(Some(length)) = self.from.read(&mut buffer.0[..]) else {
                 spare.push(buffer);
-                return false;
+                self.readable = false;
+                return;
             };
             let now = clock.now();
             let direction = self.direction;
@@ -257,6 +292,5 @@ impl Lane {
                 spare.push(dropped.packet.payload.buffer);
             }
         }
-        true
     }
 }

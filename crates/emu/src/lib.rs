@@ -35,6 +35,7 @@
 //! `forward.rs`, where the packets go by.
 
 mod address;
+mod bundle;
 mod clock;
 mod device;
 mod ecn;
@@ -55,6 +56,7 @@ mod tally;
 mod topology;
 pub mod watchdog;
 
+pub use bundle::Bundle;
 pub use clock::{Clock, act_as_kernel, hurry};
 pub use error::EmuError;
 pub use fidelity::Fidelity;

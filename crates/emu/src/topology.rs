@@ -7,10 +7,11 @@ use std::thread::{self, JoinHandle};
 
 use rustix::event::{EventfdFlags, eventfd};
 use trimtab_net::LinkConfig;
+use trimtab_units::Duration;
 
 use crate::device::Ends;
 use crate::error::EmuError;
-use crate::forward::{Forwarder, Outcome};
+use crate::forward::{Carried, Forwarder, Outcome};
 use crate::log::LogWriter;
 use crate::namespace::Namespace;
 use crate::passage::Observer;
@@ -48,12 +49,38 @@ pub struct Topology {
     server: Namespace,
     server_side: ServerSide,
     ends: Ends,
-    running: Option<Running>,
+    running: Option<(Carrier, Begun)>,
 }
 
-struct Running {
-    thread: JoinHandle<Outcome>,
+/// The thread that carries the packets of one link or several.
+pub(crate) struct Carrier {
+    thread: JoinHandle<Vec<Outcome>>,
     stop: OwnedFd,
+}
+
+impl Carrier {
+    pub(crate) fn start(links: Vec<Carried>, grain: Duration) -> Result<Self, EmuError> {
+        let stop = eventfd(0, EventfdFlags::CLOEXEC)
+            .map_err(EmuError::system("make an event file descriptor"))?;
+        let heard = stop.try_clone().map_err(EmuError::system("copy a file descriptor"))?;
+        let forwarder = Forwarder::new(links, grain, heard);
+        let thread = thread::Builder::new()
+            .name("link".into())
+            .spawn(move || forwarder.run())
+            .map_err(EmuError::system("start a thread"))?;
+        Ok(Self { thread, stop })
+    }
+
+    /// The outcomes in the order of the links.
+    pub(crate) fn stop(self) -> Result<Vec<Outcome>, EmuError> {
+        rustix::io::write(&self.stop, &1u64.to_ne_bytes())
+            .map_err(EmuError::system("stop the link"))?;
+        self.thread.join().map_err(|_| EmuError::State("lost the thread that carries its packets"))
+    }
+}
+
+/// What a link that runs needs for its report.
+pub(crate) struct Begun {
     log: Option<LogWriter>,
     /// The packets that the kernel had lost before the start: down, up.
     lost_before: [u64; 2],
@@ -118,6 +145,17 @@ impl Topology {
     }
 
     fn begin(&mut self, config: &Config, observer: Option<Observer>) -> Result<(), EmuError> {
+        let (carried, begun) = self.prepare(config, observer)?;
+        self.running = Some((Carrier::start(vec![carried], Duration::ZERO)?, begun));
+        Ok(())
+    }
+
+    /// A link for a thread to carry. What was sent before is thrown away.
+    pub(crate) fn prepare(
+        &self,
+        config: &Config,
+        observer: Option<Observer>,
+    ) -> Result<(Carried, Begun), EmuError> {
         if self.running.is_some() {
             return Err(EmuError::State("runs already; stop it first"));
         }
@@ -128,21 +166,13 @@ impl Topology {
                 (Some(sender), Some(writer))
             }
         };
-        let stop = eventfd(0, EventfdFlags::CLOEXEC)
-            .map_err(EmuError::system("make an event file descriptor"))?;
-        let heard = stop.try_clone().map_err(EmuError::system("copy a file descriptor"))?;
         let ends = (self.ends.outer.try_clone()?, self.ends.inner.try_clone()?);
         self.ends.outer.discard_waiting();
         self.ends.inner.discard_waiting();
         let lost_before = self.lost_before_link()?;
         let links = (&config.down, &config.up);
-        let forwarder = Forwarder::new(ends, links, config.seed, heard, sender, observer)?;
-        let thread = thread::Builder::new()
-            .name("link".into())
-            .spawn(move || forwarder.run())
-            .map_err(EmuError::system("start a thread"))?;
-        self.running = Some(Running { thread, stop, log, lost_before });
-        Ok(())
+        let carried = Carried::new(ends, links, config.seed, sender, observer)?;
+        Ok((carried, Begun { log, lost_before }))
     }
 
     /// Stops the link, with what is on it, and says what it did. Namespaces and addresses stay, and another link
@@ -151,25 +181,31 @@ impl Topology {
     /// # Errors
     /// [`EmuError::Log`] when the log could not be written; [`EmuError::State`] when it does not run.
     pub fn stop(&mut self) -> Result<Report, EmuError> {
-        let running = self.running.take().ok_or(EmuError::State("does not run; start it first"))?;
+        let (carrier, begun) =
+            self.running.take().ok_or(EmuError::State("does not run; start it first"))?;
         let lost = self.lost_before_link()?;
-        rustix::io::write(&running.stop, &1u64.to_ne_bytes())
-            .map_err(EmuError::system("stop the link"))?;
-        let outcome = running
-            .thread
-            .join()
-            .map_err(|_| EmuError::State("lost the thread that carries its packets"))?;
-        running.log.map_or(Ok(()), LogWriter::finish)?;
+        let outcome = carrier.stop()?.pop();
+        let outcome = outcome.ok_or(EmuError::State("lost what its thread counted"))?;
+        Self::report(outcome, begun, lost)
+    }
+
+    /// What a link did, whose kernel has lost so many packets by now.
+    pub(crate) fn report(
+        outcome: Outcome,
+        begun: Begun,
+        lost: [u64; 2],
+    ) -> Result<Report, EmuError> {
+        begun.log.map_or(Ok(()), LogWriter::finish)?;
         let Outcome { duration, scheduling, mut down, mut up } = outcome;
         for (direction, index) in [(&mut down, 0), (&mut up, 1)] {
-            direction.drops.before_link = lost[index].saturating_sub(running.lost_before[index]);
+            direction.drops.before_link = lost[index].saturating_sub(begun.lost_before[index]);
         }
         let duration_s = duration.as_secs_f64();
         Ok(Report { schema: SCHEMA, duration_s, scheduling, down, up })
     }
 
     /// What the kernel has lost so far because it waited for us: down, up.
-    fn lost_before_link(&self) -> Result<[u64; 2], EmuError> {
+    pub(crate) fn lost_before_link(&self) -> Result<[u64; 2], EmuError> {
         let ask = |namespace: &Namespace, tun: &crate::device::Tun| {
             let tun = tun.try_clone()?;
             namespace.run(move || tun.overflows()).map_err(EmuError::system("read /proc/net/dev"))

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::Duration as StdDuration;
 
-use trimtab_emu::{Config, Report, Scheduling};
+use trimtab_emu::{Bundle, Config, Report, Scheduling};
 use trimtab_net::{Capacity, LinkConfig};
 use trimtab_units::{Duration, Rate};
 
@@ -94,5 +94,32 @@ fn four_at_once_do_not_disturb_each_other() {
     assert_true(|| {
         let four: Vec<_> = (0..4).map(|_| thread::spawn(move || fill(down(), TIME))).collect();
         four.into_iter().filter_map(|one| one.join().unwrap()).collect()
+    });
+}
+
+/// Three of eight links are busy, which no other one sees: each has its own rate and its own delay.
+#[test]
+fn one_thread_carries_a_bundle_as_true() {
+    let down = || link(trace(constant_trace(1)), 50, DELAY);
+    let grain = Duration::from_micros(500);
+    assert_true(|| {
+        let topologies: Vec<_> = (0..8).map_while(|_| topology()).collect();
+        let up = || delay_only(DELAY);
+        let links = topologies
+            .into_iter()
+            .zip(0..)
+            .map(|(topology, seed)| (topology, Config { down: down(), up: up(), seed, log: None }));
+        let mut bundle = Bundle::start(links.collect(), grain).unwrap();
+        thread::scope(|scope| {
+            for topology in bundle.topologies().iter().take(3) {
+                scope.spawn(|| bulk(topology, TIME));
+            }
+        });
+        let mut reports = bundle.stop().unwrap();
+        let idle = reports.split_off(3.min(reports.len()));
+        assert!(idle.iter().all(|report| report.down.arrivals + report.up.arrivals == 0));
+        let state = bundle.stop().unwrap_err().to_string();
+        assert_eq!(state, "the link does not run; start it first");
+        reports
     });
 }
