@@ -41,7 +41,8 @@ trap 'kill "$python" 2>/dev/null || :; rm -f "$said"' EXIT
 trap 'exit 130' INT TERM
 # One failure hides neither the next crate's nor Python's.
 result=0
-cargo test --locked ${slow:+--features "$slow"} --no-fail-fast || result=1
+cargo test --locked ${slow:+--features "$slow"} --no-fail-fast \
+	--config "target.'cfg(unix)'.runner = ['$PWD/tools/dev/run-test.sh']" || result=1
 wait "$python" || result=1
 cat "$said"
 exit $result

@@ -6,6 +6,7 @@ mod arms;
 mod assign;
 mod breaker;
 mod browser;
+mod bulk;
 #[path = "../../../kernel/tests/common/mod.rs"]
 mod common;
 mod doors;
