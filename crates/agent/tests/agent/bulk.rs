@@ -38,7 +38,7 @@ pub(crate) struct Bulk {
     threads: Vec<JoinHandle<()>>,
 }
 
-/// What the threads of traffic are told.
+/// When the threads of traffic begin and end.
 #[derive(Clone, Default)]
 struct Signs {
     going: Arc<AtomicBool>,
