@@ -1,5 +1,8 @@
 //! Memory that the process has and does not use.
-#![expect(unsafe_code, reason = "the C library has no safe interface to its allocator")]
+#![cfg_attr(
+    target_env = "gnu",
+    expect(unsafe_code, reason = "the C library has no safe interface to its allocator")
+)]
 
 /// Returns whole pages of freed memory to the system. The allocator by itself does so only where
 /// everything above them is free, which after a crowd of connections it hardly ever is.
