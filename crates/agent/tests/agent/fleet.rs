@@ -7,23 +7,11 @@ use trimtab_agent::{Standing, ask_why};
 use trimtab_fleet_client::Name;
 use trimtab_kernel::{Algorithm, Datapath, Flow};
 
-use crate::common::{self, Wire, need_kernel};
+use crate::common::{self, Wire, need_kernel, wait_for};
 use crate::engine::Site;
 use crate::setup::Setup;
 
 const PORT: u16 = 7181;
-
-/// Learning takes intervals of three seconds, so it has longer than other tests.
-fn wait_for<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
-    let start = std::time::Instant::now();
-    loop {
-        if let Some(found) = look() {
-            return found;
-        }
-        assert!(start.elapsed() < Duration::from_secs(60), "{what} did not come");
-        std::thread::sleep(Duration::from_millis(100));
-    }
-}
 
 /// With neither agent nor engine, a connection from there begins with what is known of its destination.
 fn another_begins_with_what_is_known(wire: &Wire, setup: &Setup) {
