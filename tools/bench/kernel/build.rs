@@ -11,7 +11,7 @@ fn main() {
     let out = PathBuf::from(clang::variable("OUT_DIR"));
     clang::watch(Path::new("bpf"));
     clang::watch(Path::new(SHARED));
-    for name in ["plain", "softirq"] {
+    for name in ["plain", "floor", "softirq"] {
         let source = format!("bpf/{name}.bpf.c");
         clang::object(Path::new(&source), &out.join(format!("{name}.bpf.o")), &[SHARED]);
     }

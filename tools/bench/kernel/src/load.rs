@@ -1,4 +1,4 @@
-//! A flow over the emulated link of 48 Mbit/s and 20 ms, the same for every algorithm.
+//! A flow over an emulated link of 20 ms, the same for every algorithm.
 
 use std::net::{SocketAddr, TcpStream};
 use std::thread;
@@ -12,10 +12,14 @@ use crate::flow::Flow;
 use crate::hosts::{Host, Hosts};
 use crate::{BenchError, system};
 
-const RATE_MBPS: f64 = 48.0;
+/// What the link carries, in Mbit/s.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Speed(pub(crate) u32);
+
+/// Some 2,000 acknowledgements a second.
+pub(crate) const SLOW: Speed = Speed(48);
+
 const DELAY: trimtab_units::Duration = trimtab_units::Duration::from_millis(10);
-/// Two bandwidth-delay products.
-const BUFFER: Bytes = Bytes::new(240_000);
 /// The start is another matter.
 const WARM_UP: Duration = Duration::from_secs(2);
 
@@ -28,12 +32,15 @@ pub(crate) struct Over<T> {
     pub(crate) after: T,
 }
 
-/// Runs a flow and looks at something before and after the time that counts.
+/// Runs a flow and looks at something before the time that counts, each time that `every` has passed, and
+/// after it.
 pub(crate) fn run<T>(
     hosts: &Hosts,
+    speed: Speed,
     algorithm: &str,
     port: u16,
     time: Duration,
+    every: Duration,
     mut look: impl FnMut(&Flow) -> Result<T, BenchError>,
 ) -> Result<Over<T>, BenchError> {
     // The link begins in the router, behind the sender.
@@ -41,8 +48,10 @@ pub(crate) fn run<T>(
     let made = made.join().map_err(|_| system("make the link")("its thread panicked"))?;
     let mut topology = made.map_err(system("enter the router"))??;
     let link = |capacity| LinkConfig::new(capacity).delay(DELAY);
-    let down = link(Capacity::Constant(Rate::from_mbps(RATE_MBPS)))
-        .queue(QueueConfig::drop_tail_bytes(BUFFER));
+    // Two bandwidth-delay products, of 20 ms: 5,000 bytes for each Mbit/s.
+    let buffer = Bytes::new(5_000 * u64::from(speed.0));
+    let down = link(Capacity::Constant(Rate::from_mbps(speed.0.into())))
+        .queue(QueueConfig::drop_tail_bytes(buffer));
     let up = link(Capacity::Constant(Rate::MAX));
     topology.start(&Config { down, up, seed: 1, log: None })?;
     let client = |address: SocketAddr| {
@@ -52,8 +61,15 @@ pub(crate) fn run<T>(
     let flow = Flow::start(hosts, algorithm, port, client)?;
     thread::sleep(WARM_UP);
     let (begin, bytes, before) = (Instant::now(), flow.received(), look(&flow)?);
-    thread::sleep(time.saturating_sub(WARM_UP));
-    let (received, after) = (flow.received() - bytes, look(&flow)?);
+    let after = loop {
+        let left = time.saturating_sub(WARM_UP + begin.elapsed());
+        thread::sleep(left.min(every));
+        let now = look(&flow)?;
+        if left <= every {
+            break now;
+        }
+    };
+    let received = flow.received() - bytes;
     let seconds = begin.elapsed().as_secs_f64();
     drop(flow);
     Ok(Over { goodput_mbps: received as f64 * 8e-6 / seconds, seconds, before, after })

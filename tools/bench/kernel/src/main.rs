@@ -24,7 +24,7 @@ use trimtab_emu::EmuError;
 use trimtab_kernel::{Algorithm, Datapath, Options};
 
 use crate::hosts::Hosts;
-use crate::programs::Plain;
+use crate::programs::Measures;
 use crate::table::Figure;
 
 /// What the eBPF datapath costs, compared with the kernel's own congestion control.
@@ -74,8 +74,8 @@ enum BenchError {
     #[error("cannot write {0}: {1}")]
     Json(PathBuf, String),
     #[error(
-        "the programs of {0} did not run in a round, or others of their names were unloaded: end \
-         other agents and tests on this machine, and run it again"
+        "the programs of {0} did not run in a round: look whether the kernel logged why (dmesg), \
+         and run it again"
     )]
     Idle(String),
 }
@@ -91,7 +91,7 @@ const FOLDER: &str = "/sys/fs/bpf/trimtab-bench";
 /// What is loaded for the time of the benchmark, under names of its own.
 struct Loaded {
     datapath: Option<Datapath>,
-    _plain: Plain,
+    _measures: Measures,
 }
 
 impl Loaded {
@@ -101,7 +101,7 @@ impl Loaded {
         trimtab_kernel::unload_pins(&folder)?;
         let options = Options { folder, suffix: "_z".into(), slots, ..Options::default() };
         let datapath = Some(Datapath::load(&options)?);
-        Ok(Self { datapath, _plain: Plain::load()? })
+        Ok(Self { datapath, _measures: Measures::load()? })
     }
 
     fn datapath(&self) -> Result<&Datapath, BenchError> {

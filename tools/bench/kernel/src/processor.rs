@@ -37,7 +37,7 @@ pub(crate) fn one(
     let receiving = hosts.receiving_thread()?;
     let netns = hosts.sender_inode()?;
     let mut softirq = None;
-    let over = load::run(hosts, algorithm, port, time, |flow| {
+    let over = load::run(hosts, load::SLOW, algorithm, port, time, time, |flow| {
         if softirq.is_none() {
             softirq = Some(Softirq::load(netns, [flow.thread, receiving])?);
         }

@@ -1,10 +1,10 @@
 //! The benchmark's own eBPF programs, and the kernel's statistics of all.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
 
-use libbpf_rs::query::ProgInfoIter;
-use libbpf_rs::{Link, MapCore, MapFlags, Object, ObjectBuilder, ProgramType};
+use libbpf_rs::query::{ProgInfoIter, ProgInfoQueryOptions, ProgramInfo};
+use libbpf_rs::{Link, MapCore, MapFlags, MapType, Object, ObjectBuilder, ProgramType};
 
 use crate::{BenchError, system};
 
@@ -12,29 +12,36 @@ use crate::{BenchError, system};
 #[repr(align(8))]
 struct Aligned<T: ?Sized>(T);
 static PLAIN: &Aligned<[u8]> = &Aligned(*include_bytes!(concat!(env!("OUT_DIR"), "/plain.bpf.o")));
+static FLOOR: &Aligned<[u8]> = &Aligned(*include_bytes!(concat!(env!("OUT_DIR"), "/floor.bpf.o")));
 static SOFTIRQ: &Aligned<[u8]> =
     &Aligned(*include_bytes!(concat!(env!("OUT_DIR"), "/softirq.bpf.o")));
 
-/// CUBIC in eBPF as the kernel has it, registered as long as this lives.
-pub(crate) struct Plain {
-    _object: Object,
-    _link: Link,
+/// What ours are compared with, registered as long as this lives: CUBIC in eBPF as the kernel has
+/// it, and programs that do next to nothing.
+pub(crate) struct Measures {
+    _loaded: [(Object, Vec<Link>); 2],
 }
 
-impl Plain {
-    /// The name under which it is registered.
-    pub(crate) const NAME: &'static str = "trimtab_plain";
+impl Measures {
+    /// The name of CUBIC.
+    pub(crate) const PLAIN: &'static str = "trimtab_plain";
+    /// Of a program that returns at once.
+    pub(crate) const EMPTY: &'static str = "trimtab_empty";
+    /// Of one that changes a cache line of a flow.
+    pub(crate) const LINE: &'static str = "trimtab_line";
 
     pub(crate) fn load() -> Result<Self, BenchError> {
-        let load = || {
-            let mut object = ObjectBuilder::default().open_memory(&PLAIN.0)?.load()?;
-            let mut map = object.maps_mut().find(|map| map.name() == OsStr::new("plain"));
-            let link = map.as_mut().map(libbpf_rs::MapMut::attach_struct_ops).transpose()?;
-            Ok((object, link))
+        let load = |object: &[u8]| {
+            let mut object = ObjectBuilder::default().open_memory(object)?.load()?;
+            let algorithms = object.maps_mut().filter(|map| map.map_type() == MapType::StructOps);
+            let links =
+                algorithms.map(|mut map| map.attach_struct_ops()).collect::<Result<_, _>>()?;
+            Ok((object, links))
         };
-        let (object, link) = load().map_err(system::<libbpf_rs::Error>("load plain CUBIC"))?;
-        let link = link.ok_or_else(|| system("load plain CUBIC")("it is not in the object"))?;
-        Ok(Self { _object: object, _link: link })
+        let fail = system::<libbpf_rs::Error>;
+        let plain = load(&PLAIN.0).map_err(fail("load plain CUBIC"))?;
+        let floor = load(&FLOOR.0).map_err(fail("load the programs that do nothing"))?;
+        Ok(Self { _loaded: [plain, floor] })
     }
 }
 
@@ -104,14 +111,36 @@ fn kernel_function(name: &str) -> Result<u64, BenchError> {
 /// Runs and nanoseconds of each struct_ops program, by its name.
 pub(crate) type Runs = BTreeMap<String, (u64, u64)>;
 
-/// What the kernel counts while [`Statistics`] lives. Programs of the same name, of another datapath, count together.
-pub(crate) fn runs() -> Runs {
+/// The numbers in the lines `key` of what the kernel tells of this process's open files.
+fn open_ids(key: &str) -> Result<BTreeSet<u32>, BenchError> {
+    let fail = "look for what this process has open in /proc/self/fdinfo";
+    let open = std::fs::read_dir("/proc/self/fdinfo").map_err(system(fail))?;
+    // One that was closed meanwhile is none of the programs'.
+    let texts = open.filter_map(|entry| std::fs::read_to_string(entry.ok()?.path()).ok());
+    let id =
+        |text: String| text.lines().find_map(|line| line.strip_prefix(key)?.trim().parse().ok());
+    Ok(texts.filter_map(id).collect())
+}
+
+/// What the kernel counts of the programs that this process has loaded, while [`Statistics`] lives.
+/// Agents and tests have others of the same names: those of this process are the ones of an object
+/// (they share its BTF) of which this process has a program open, or a map.
+pub(crate) fn runs() -> Result<Runs, BenchError> {
+    let (programs, maps) = (open_ids("prog_id:")?, open_ids("map_id:")?);
+    let with_maps = ProgInfoQueryOptions::default().include_map_ids(true);
+    let all: Vec<_> = ProgInfoIter::with_query_opts(with_maps)
+        .filter(|p| p.ty == ProgramType::StructOps)
+        .collect();
+    let is_open = |p: &&ProgramInfo| {
+        programs.contains(&p.id) || p.map_ids.iter().any(|map| maps.contains(map))
+    };
+    let objects: BTreeSet<u32> = all.iter().filter(is_open).map(|p| p.btf_id).collect();
     let mut runs = Runs::new();
-    for program in ProgInfoIter::default().filter(|p| p.ty == ProgramType::StructOps) {
+    for program in all.iter().filter(|p| objects.contains(&p.btf_id)) {
         let sum = runs.entry(program.name.to_string_lossy().into_owned()).or_default();
         *sum = (sum.0 + program.run_cnt, sum.1 + program.run_time_ns);
     }
-    runs
+    Ok(runs)
 }
 
 /// Has the kernel count how often and how long each program runs.

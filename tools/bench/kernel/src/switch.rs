@@ -107,13 +107,17 @@ pub(crate) fn measure(
     let (over, often) = {
         let _statistics = Statistics::on()?;
         let often = (Algorithm::Cubic, OFTEN);
-        turning(loaded, 7143, often, |name| load::run(hosts, name, 7143, COUNTED, |_| Ok(runs())))?
+        turning(loaded, 7143, often, |name| {
+            load::run(hosts, load::SLOW, name, 7143, COUNTED, COUNTED, |_| runs())
+        })?
     };
     eprintln!("with BBR in turn, {} s with statistics of the programs", COUNTED.as_secs());
     let (with_bbr, bbr_often) = {
         let _statistics = Statistics::on()?;
         let often = (Algorithm::Bbr, OFTEN);
-        turning(loaded, 7144, often, |name| load::run(hosts, name, 7144, COUNTED, |_| Ok(runs())))?
+        turning(loaded, 7144, often, |name| {
+            load::run(hosts, load::SLOW, name, 7144, COUNTED, COUNTED, |_| runs())
+        })?
     };
     let sum = |parts: [f64; 3]| parts.iter().sum::<f64>();
     let without = 0.5 * (sum(of_copa) + sum(of_cubic));
