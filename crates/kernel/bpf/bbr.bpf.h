@@ -51,8 +51,8 @@ TT_INLINE void tt_bbr_is_ready(struct sock *sk, struct tt_flow *flow)
 	struct tt_bbr *bbr = &flow->bbr;
 
 	tt_bbr_redraw(bbr);
-	__builtin_memset(&flow->pending, 0, sizeof(flow->pending));
-	flow->pending.eager = true;
+	tt_pending_clear(tt_pending_of(tp), flow);
+	tt_pending_of(tp)->eager = true;
 	tp->snd_cwnd = tt_min(bbr->window, tp->snd_cwnd_clamp);
 	/* For the algorithm that takes the socket next: no slow start of its own once the pipe was full. */
 	tp->snd_ssthresh = bbr->full_pipe ? bbr->window : TCP_INFINITE_SSTHRESH;
@@ -141,10 +141,9 @@ TT_INLINE void tt_bbr_pending_add(struct tt_pending *pending, const struct rate_
 	__s64 interval_us = rs->interval_us;
 
 	pending->acked_packets += seen->acked;
-	if (seen->rtt_us && (!pending->rtt_min_us || seen->rtt_us <= pending->rtt_min_us)) {
-		pending->rtt_min_us = seen->rtt_us;
+	if (seen->rtt_us && (!pending->batch.rtt_min_us || seen->rtt_us <= pending->batch.rtt_min_us))
 		pending->maybe_delayed = rs->is_ack_delayed;
-	}
+	tt_batch_add(&pending->batch, seen);
 	/* a/b >= c/d without dividing */
 	if (delivered >= 0 && interval_us > 0 &&
 	    (!pending->rate_us || (u64)delivered * pending->rate_us >= (u64)pending->rate_packets * (u32)interval_us)) {
@@ -171,16 +170,16 @@ TT_INLINE bool tt_bbr_is_due(const struct tt_pending *pending, const struct tcp_
 }
 
 /* What is pending is done with; when the algorithm is to run again. */
-TT_INLINE void tt_bbr_pending_begin(struct tt_flow *flow, const struct tt_bbr_ack *ack)
+TT_INLINE void tt_bbr_pending_begin(struct tt_pending *pending, const struct tt_flow *flow,
+				    const struct tt_bbr_ack *ack)
 {
-	struct tt_pending *pending = &flow->pending;
 	const struct tt_bbr *bbr = &flow->bbr;
 	u64 phase_ends_us = bbr->phase_us + bbr->min_rtt_us + 1;
 	u32 shift = TT_BBR_CRUISE_SHARE_SHIFT;
 
 	if (bbr->phase <= TT_BBR_YIELD)
 		shift = bbr->phase == TT_BBR_YIELD ? TT_BBR_YIELD_SHARE_SHIFT : TT_BBR_PROBE_SHARE_SHIFT;
-	__builtin_memset(pending, 0, sizeof(*pending));
+	tt_pending_clear(pending, flow);
 	/* A phase ends with the first acknowledgement after its time, or, when it probes, as soon as it can after that. */
 	pending->due_us = tt_min(ack->now_us + (ack->srtt_us >> shift), phase_ends_us);
 	pending->burst_from_us = tt_less(ack->now_us, ack->srtt_us >> TT_BBR_BURST_SHARE_SHIFT);
@@ -192,16 +191,14 @@ TT_INLINE void tt_bbr_pending_begin(struct tt_flow *flow, const struct tt_bbr_ac
 }
 
 /* What `cong_control` was told since the algorithm ran, for it. */
-TT_INLINE void tt_bbr_see(struct tt_bbr_ack *ack, const struct tt_flow *flow, const struct tcp_sock *tp,
+TT_INLINE void tt_bbr_see(struct tt_bbr_ack *ack, const struct tt_pending *pending, const struct tcp_sock *tp,
 			  const struct rate_sample *rs, const struct tt_seen *seen)
 {
-	const struct tt_pending *pending = &flow->pending;
-
 	ack->now_us = seen->now_us;
 	ack->wait_ns = tt_less(tp->tcp_wstamp_ns, tp->tcp_clock_cache);
 	ack->mss_bytes = tp->mss_cache;
 	ack->srtt_us = tp->srtt_us >> 3;
-	ack->rtt_us = pending->rtt_min_us;
+	ack->rtt_us = pending->batch.rtt_min_us;
 	ack->acked = pending->acked_packets;
 	ack->acked_before = pending->acked_packets - seen->acked;
 	ack->losses = seen->losses;
@@ -217,32 +214,40 @@ TT_INLINE void tt_bbr_see(struct tt_bbr_ack *ack, const struct tt_flow *flow, co
 	ack->maybe_delayed = pending->maybe_delayed;
 }
 
-TT_INLINE void tt_bbr_on_ack_event(struct sock *sk, struct tt_flow *flow,
-				   const struct rate_sample *rs)
+TT_INLINE bool tt_bbr_waits(struct sock *sk, const struct rate_sample *rs)
+{
+	struct tcp_sock *tp = (struct tcp_sock *)sk;
+	struct tt_pending *pending = tt_pending_of(tp);
+	struct tt_seen seen;
+
+	tt_see(&seen, tp, rs);
+	tt_bbr_pending_add(pending, rs, &seen);
+	return !tt_bbr_is_due(pending, tp, rs, &seen);
+}
+
+static __attribute__((noinline)) int tt_bbr_on_ack_event(struct sock *sk, struct tt_flow *flow,
+								const struct rate_sample *rs)
 {
 	struct tcp_sock *tp = (struct tcp_sock *)sk;
 	struct tt_standing standing = {};
 	struct tt_bbr_ack ack = {};
 	struct tt_slot *slot = 0;
 	struct tt_seen seen;
+	struct tt_pending *pending = tt_pending_of(tp);
 	struct tt_bbr *bbr = &flow->bbr;
 	bool starts;
 
 	tt_see(&seen, tp, rs);
-	tt_batch_add(flow, &seen);
-	tt_bbr_pending_add(&flow->pending, rs, &seen);
-	if (!tt_bbr_is_due(&flow->pending, tp, rs, &seen))
-		return;
-
-	tt_bbr_see(&ack, flow, tp, rs, &seen);
-	if (tt_batch_is_due(&flow->batch, &seen))
+	tt_pending_take(pending, flow);
+	tt_bbr_see(&ack, pending, tp, rs, &seen);
+	if (tt_publish_is_due(flow, &seen))
 		slot = tt_slot_get(flow->slot);
 	if (slot)
 		tt_bbr_orders(flow, slot);
 	starts = bbr->mode == TT_BBR_STARTUP;
 	bbr->window = tp->snd_cwnd;
 	tt_bbr_on_ack(bbr, &ack);
-	tt_bbr_pending_begin(flow, &ack);
+	tt_bbr_pending_begin(pending, flow, &ack);
 	if (bbr->drawn)
 		tt_bbr_redraw(bbr);
 	if (starts && bbr->full_pipe) /* `bbr_check_drain` */
@@ -250,13 +255,14 @@ TT_INLINE void tt_bbr_on_ack_event(struct sock *sk, struct tt_flow *flow,
 	tp->snd_cwnd = tt_min(bbr->window, tp->snd_cwnd_clamp);
 	tt_bbr_apply_pacing(sk, bbr);
 	if (!slot)
-		return;
+		return 0;
 	standing.window_packets = bbr->window;
 	standing.pacing_bytes_per_s = bbr->pacing_bytes_per_s;
 	standing.phase = tt_bbr_phase(bbr);
 	tt_slot_publish(slot, flow, tp, &seen, &standing);
 	tt_switch_if_due(sk, flow, slot, tt_bbr_is_converged(bbr),
 			 tt_bbr_operating_window(bbr, ack.srtt_us, ack.inflight));
+	return 0;
 }
 
 /* A recovery begins. Losses move the window by the algorithm's own rules, so the threshold stays. */
@@ -268,7 +274,7 @@ u32 BPF_PROG(tt_bbr_ssthresh, struct sock *sk)
 
 	if (!flow)
 		return tcp_reno_ssthresh(sk);
-	flow->pending.eager = true;
+	tt_pending_of(tp)->eager = true;
 	flow->bbr.window = tp->snd_cwnd;
 	tt_bbr_on_loss(&flow->bbr);
 	return tp->snd_ssthresh;
@@ -278,13 +284,14 @@ u32 BPF_PROG(tt_bbr_ssthresh, struct sock *sk)
 SEC("struct_ops")
 u32 BPF_PROG(tt_bbr_undo, struct sock *sk)
 {
+	struct tcp_sock *tp = (struct tcp_sock *)sk;
 	struct tt_flow *flow = tt_flow_get(sk, TT_CCA_BBR);
 
 	if (!flow)
 		return tcp_reno_undo_cwnd(sk);
-	flow->pending.eager = true;
+	tt_pending_of(tp)->eager = true;
 	tt_bbr_on_spurious_loss(&flow->bbr);
-	return ((struct tcp_sock *)sk)->snd_cwnd;
+	return tp->snd_cwnd;
 }
 
 /* After a timeout the kernel sets the window, to one packet more than is in flight. */
@@ -294,7 +301,7 @@ TT_INLINE void tt_bbr_on_state(struct sock *sk, struct tt_flow *flow, u8 new_sta
 
 	if (new_state != TCP_CA_Loss)
 		return;
-	flow->pending.eager = true;
+	tt_pending_of(tp)->eager = true;
 	tt_bbr_on_timeout(&flow->bbr, tp->tcp_mstamp, tt_packets_inflight(tp), tp->delivered, tp->lost);
 	if (flow->bbr.drawn)
 		tt_bbr_redraw(&flow->bbr);
@@ -308,7 +315,7 @@ TT_INLINE void tt_bbr_on_tx_start(struct sock *sk, struct tt_flow *flow)
 
 	if (tt_switch_if_nothing_is_known(sk, flow, tt_bbr_is_converged(&flow->bbr)))
 		return;
-	flow->pending.eager = true;
+	tt_pending_of(tp)->eager = true;
 	bbr->window = tp->snd_cwnd;
 	tt_bbr_on_first_sent(bbr, tp->tcp_mstamp, tp->app_limited != 0);
 	if (bbr->drawn)

@@ -65,8 +65,8 @@ TT_INLINE void tt_bbr3_is_ready(struct sock *sk, struct tt_flow *flow)
 	tt_sent_begin(&flow->sent, &now);
 	bbr->drawn = true;
 	tt_bbr3_redraw(bbr);
-	__builtin_memset(&flow->pending, 0, sizeof(flow->pending));
-	flow->pending.eager = true;
+	tt_pending_clear(tt_pending_of(tp), flow);
+	tt_pending_of(tp)->eager = true;
 	tt_bbr3_apply(sk, bbr);
 	/* For the algorithm that takes the socket next: no slow start of its own once the pipe was full. */
 	tp->snd_ssthresh = bbr->full_reached ? tp->snd_cwnd : TCP_INFINITE_SSTHRESH;
@@ -150,13 +150,13 @@ TT_INLINE bool tt_bbr3_asks(const struct tt_bbr3 *bbr)
 TT_INLINE void tt_bbr3_see(struct tt_bbr3_ack *ack, struct tt_flow *flow, struct tcp_sock *tp,
 			   const struct rate_sample *rs, const struct tt_seen *seen)
 {
-	const struct tt_pending *pending = &flow->pending;
+	const struct tt_pending *pending = tt_pending_of(tp);
 
 	ack->now_us = seen->now_us;
 	ack->newest_sent_us = tp->first_tx_mstamp;
 	ack->mss_bytes = tp->mss_cache;
 	ack->srtt_us = tp->srtt_us >> 3;
-	ack->rtt_us = pending->rtt_min_us;
+	ack->rtt_us = pending->batch.rtt_min_us;
 	ack->acked = pending->acked_packets;
 	ack->acked_before = pending->acked_packets - seen->acked;
 	ack->delivered = tp->delivered;
@@ -207,13 +207,13 @@ TT_INLINE void tt_bbr3_account(struct tt_bbr3_ack *ack, struct tt_flow *flow, co
 }
 
 /* What is pending is done with; when the algorithm is to run again. */
-TT_INLINE void tt_bbr3_pending_begin(struct tt_flow *flow, const struct tt_bbr3_ack *ack, u64 window_before)
+TT_INLINE void tt_bbr3_pending_begin(struct tt_pending *pending, const struct tt_flow *flow,
+				     const struct tt_bbr3_ack *ack, u64 window_before)
 {
-	struct tt_pending *pending = &flow->pending;
 	const struct tt_bbr3 *bbr = &flow->bbr3;
 	u32 shift = bbr->mode == TT_BBR3_CRUISE ? TT_BBR3_CRUISE_SHARE_SHIFT : TT_BBR3_STEP_SHARE_SHIFT;
 
-	__builtin_memset(pending, 0, sizeof(*pending));
+	tt_pending_clear(pending, flow);
 	pending->due_us = tt_min(ack->now_us + (ack->srtt_us >> shift), bbr->cycle_us + bbr->probe_wait_us + 1);
 	if (!tt_bbr3_is_in_probe_bw(bbr) || pending->due_us <= ack->now_us)
 		pending->due_us = ack->now_us + (ack->srtt_us >> shift);
@@ -225,7 +225,10 @@ TT_INLINE void tt_bbr3_pending_begin(struct tt_flow *flow, const struct tt_bbr3_
 	pending->round_end = bbr->round_end;
 }
 
-TT_INLINE void tt_bbr3_on_ack_event(struct sock *sk, struct tt_flow *flow, const struct rate_sample *rs)
+TT_INLINE bool tt_bbr3_waits(struct sock *sk, const struct rate_sample *rs) { return tt_bbr_waits(sk, rs); }
+
+static __attribute__((noinline)) int tt_bbr3_on_ack_event(struct sock *sk, struct tt_flow *flow,
+								const struct rate_sample *rs)
 {
 	struct tcp_sock *tp = (struct tcp_sock *)sk;
 	struct tt_standing standing = {};
@@ -237,12 +240,8 @@ TT_INLINE void tt_bbr3_on_ack_event(struct sock *sk, struct tt_flow *flow, const
 	bool starts;
 
 	tt_see(&seen, tp, rs);
-	tt_batch_add(flow, &seen);
-	tt_bbr_pending_add(&flow->pending, rs, &seen);
-	if (!tt_bbr_is_due(&flow->pending, tp, rs, &seen))
-		return;
-
-	if (tt_batch_is_due(&flow->batch, &seen))
+	tt_pending_take(tt_pending_of(tp), flow);
+	if (tt_publish_is_due(flow, &seen))
 		slot = tt_slot_get(flow->slot);
 	if (slot)
 		tt_bbr3_orders(flow, slot);
@@ -253,17 +252,18 @@ TT_INLINE void tt_bbr3_on_ack_event(struct sock *sk, struct tt_flow *flow, const
 	tt_bbr3_account(&ack, flow, tp, rs, &seen);
 	tt_bbr3_on_ack(bbr, &ack);
 	tt_bbr3_redraw(bbr);
-	tt_bbr3_pending_begin(flow, &ack, window_before);
+	tt_bbr3_pending_begin(tt_pending_of(tp), flow, &ack, window_before);
 	standing.window_packets = tt_bbr3_apply(sk, bbr);
 	if (starts && bbr->full_reached)
 		tp->snd_ssthresh = standing.window_packets;
 	if (!slot)
-		return;
+		return 0;
 	standing.pacing_bytes_per_s = bbr->pacing_bytes_per_s;
 	standing.phase = tt_bbr3_phase(bbr);
 	tt_slot_publish(slot, flow, tp, &seen, &standing);
 	tt_switch_if_due(sk, flow, slot, tt_bbr3_is_converged(bbr),
 			 tt_bbr3_operating_window(bbr, ack.srtt_us, ack.inflight));
+	return 0;
 }
 
 /* The losses were none. */
@@ -275,7 +275,7 @@ u32 BPF_PROG(tt_bbr3_undo, struct sock *sk)
 
 	if (!flow)
 		return tcp_reno_undo_cwnd(sk);
-	flow->pending.eager = true;
+	tt_pending_of(tp)->eager = true;
 	tt_bbr3_on_spurious_loss(&flow->bbr3);
 	return tp->snd_cwnd;
 }
@@ -294,7 +294,7 @@ TT_INLINE void tt_bbr3_on_state(struct sock *sk, struct tt_flow *flow, u8 new_st
 		tt_bbr3_apply(sk, &flow->bbr3);
 	} else if (new_state == TCP_CA_Loss) {
 		tt_bbr3_on_timeout(&flow->bbr3, now_us, tt_packets_inflight(tp));
-		flow->pending.eager = true;
+		tt_pending_of(tp)->eager = true;
 	}
 }
 
@@ -306,7 +306,7 @@ TT_INLINE void tt_bbr3_on_tx_start(struct sock *sk, struct tt_flow *flow)
 
 	if (tt_switch_if_nothing_is_known(sk, flow, tt_bbr3_is_converged(bbr)))
 		return;
-	flow->pending.eager = true;
+	tt_pending_of(tp)->eager = true;
 	tt_bbr3_on_first_sent(bbr, tp->tcp_mstamp, tp->app_limited != 0);
 	tt_bbr3_redraw(bbr);
 	tt_bbr3_apply(sk, bbr);

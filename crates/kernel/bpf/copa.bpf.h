@@ -52,8 +52,8 @@ TT_INLINE void tt_copa_is_ready(struct tt_flow *flow, struct tcp_sock *tp)
 	struct tt_copa *copa = &flow->copa;
 
 	tt_velocity_reset(&copa->velocity, copa->window_q16);
-	__builtin_memset(&flow->pending, 0, sizeof(flow->pending));
-	flow->pending.eager = copa->slow_start;
+	tt_pending_clear(tt_pending_of(tp), flow);
+	tt_pending_of(tp)->eager = copa->slow_start;
 	tt_copa_apply_window(tp, copa);
 }
 
@@ -127,7 +127,7 @@ TT_INLINE void tt_copa_orders(struct tt_flow *flow, const struct tt_slot *slot)
 /* Runs the algorithm on what was acknowledged and lost since the last time. */
 TT_INLINE void tt_copa_step(struct tt_flow *flow, struct tcp_sock *tp, const struct tt_seen *seen)
 {
-	struct tt_pending *pending = &flow->pending;
+	struct tt_pending *pending = tt_pending_of(tp);
 	struct tt_copa *copa = &flow->copa;
 	struct tt_ack ack = {};
 	u64 newest_sent_us = tp->first_tx_mstamp;
@@ -143,8 +143,8 @@ TT_INLINE void tt_copa_step(struct tt_flow *flow, struct tcp_sock *tp, const str
 		flow->delivered_packets += pending->acked_packets;
 		ack.now_us = seen->now_us;
 		ack.acked_bytes = (u64)pending->acked_packets * mss_bytes;
-		ack.rtt_us = pending->rtt_min_us;
-		ack.rtt_most_us = pending->rtt_max_us;
+		ack.rtt_us = pending->batch.rtt_min_us;
+		ack.rtt_most_us = pending->batch.rtt_max_us;
 		ack.srtt_us = srtt_us;
 		ack.delivered = flow->delivered_packets;
 		ack.inflight = tt_packets_inflight(tp);
@@ -153,13 +153,26 @@ TT_INLINE void tt_copa_step(struct tt_flow *flow, struct tcp_sock *tp, const str
 		ack.in_recovery = tt_ca_state(tp) >= TCP_CA_Recovery;
 		tt_copa_on_ack(copa, &ack);
 	}
-	__builtin_memset(pending, 0, sizeof(*pending));
+	tt_pending_clear(pending, flow);
 	pending->due_us = seen->now_us + (srtt_us >> TT_STEP_SHARE_SHIFT);
 	pending->eager = copa->slow_start;
 }
 
-TT_INLINE void tt_copa_on_ack_event(struct sock *sk, struct tt_flow *flow,
-				   const struct rate_sample *rs)
+/* What comes within a quarter of a round trip is one to it. */
+TT_INLINE bool tt_copa_waits(struct sock *sk, const struct rate_sample *rs)
+{
+	struct tcp_sock *tp = (struct tcp_sock *)sk;
+	struct tt_pending *pending = tt_pending_of(tp);
+	struct tt_seen seen;
+
+	tt_see(&seen, tp, rs);
+	tt_batch_add(&pending->batch, &seen);
+	pending->acked_packets += seen.acked;
+	return !tt_pending_is_due(pending, &seen);
+}
+
+static __attribute__((noinline)) int tt_copa_on_ack_event(struct sock *sk, struct tt_flow *flow,
+								const struct rate_sample *rs)
 {
 	struct tcp_sock *tp = (struct tcp_sock *)sk;
 	struct tt_standing standing = {};
@@ -168,12 +181,8 @@ TT_INLINE void tt_copa_on_ack_event(struct sock *sk, struct tt_flow *flow,
 	struct tt_seen seen;
 
 	tt_see(&seen, tp, rs);
-	tt_batch_add(flow, &seen);
-	tt_pending_add(&flow->pending, &seen);
-	if (!tt_pending_is_due(&flow->pending, &seen))
-		return;
-
-	if (tt_batch_is_due(&flow->batch, &seen))
+	tt_pending_take(tt_pending_of(tp), flow);
+	if (tt_publish_is_due(flow, &seen))
 		slot = tt_slot_get(flow->slot);
 	if (slot)
 		tt_copa_orders(flow, slot);
@@ -181,12 +190,13 @@ TT_INLINE void tt_copa_on_ack_event(struct sock *sk, struct tt_flow *flow,
 	standing.window_packets = tt_copa_apply_window(tp, copa);
 	standing.pacing_bytes_per_s = tt_copa_apply_pacing(sk, copa);
 	if (!slot)
-		return;
+		return 0;
 	standing.phase = copa->slow_start ? TT_PHASE_SLOW_START : TT_PHASE_STEADY;
 	standing.flags = copa->mode.inverse_q16 ? TT_FLAG_COMPETITIVE : 0;
 	standing.inverse_q16 = tt_copa_inverse_q16(copa);
 	tt_slot_publish(slot, flow, tp, &seen, &standing);
 	tt_switch_if_due(sk, flow, slot, tt_copa_is_converged(copa), standing.window_packets);
+	return 0;
 }
 
 TT_INLINE void tt_copa_on_state(struct sock *sk, struct tt_flow *flow, u8 new_state)
@@ -197,13 +207,13 @@ TT_INLINE void tt_copa_on_state(struct sock *sk, struct tt_flow *flow, u8 new_st
 		tt_copa_on_marked(&flow->copa, tp->tcp_mstamp, tp->tcp_mstamp);
 		tt_copa_apply_window(tp, &flow->copa);
 		tt_copa_apply_pacing(sk, &flow->copa);
-		flow->pending.eager = false;
+		tt_pending_of(tp)->eager = false;
 		return;
 	}
 	if (new_state != TCP_CA_Loss)
 		return;
 	tt_copa_on_timeout(&flow->copa, tp->tcp_mstamp);
-	flow->pending.eager = true;
+	tt_pending_of(tp)->eager = true;
 }
 
 /* A packet leaves while nothing else is in flight. */
@@ -219,7 +229,7 @@ TT_INLINE void tt_copa_on_tx_start(struct sock *sk, struct tt_flow *flow)
 		tt_copa_on_idle(&flow->copa);
 		tt_copa_apply_window(tp, &flow->copa);
 		tt_copa_apply_pacing(sk, &flow->copa);
-		flow->pending.eager = flow->copa.slow_start;
+		tt_pending_of(tp)->eager = flow->copa.slow_start;
 	}
 	tt_copa_on_first_sent(&flow->copa, tp->tcp_mstamp);
 }

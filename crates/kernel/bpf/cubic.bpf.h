@@ -87,15 +87,37 @@ TT_INLINE u32 tt_cubic_phase(const struct tt_flow *flow, const struct tcp_sock *
 }
 
 /* Where the kernel took what no hook gave for the threshold, or for the window after an undo. */
-TT_INLINE void tt_cubic_stay_sane(struct tcp_sock *tp)
+static __attribute__((noinline)) int tt_cubic_put_socket_right(struct tcp_sock *tp)
 {
-	u32 threshold;
+	u32 threshold = tt_cubic_put_right(tt_cubic_of(tp), tt_cubic_knobs_of(tp), tp->prior_cwnd);
 
-	if (!tt_cubic_is_astray(tp->snd_cwnd) && !tt_cubic_is_astray(tp->snd_ssthresh))
-		return;
-	threshold = tt_cubic_put_right(tt_cubic_of(tp), tt_cubic_knobs_of(tp), tp->prior_cwnd);
 	tp->snd_ssthresh = threshold;
 	tp->snd_cwnd = tt_min(tp->snd_cwnd, threshold);
+	return 0;
+}
+
+TT_INLINE void tt_cubic_stay_sane(struct tcp_sock *tp)
+{
+	if (tt_cubic_is_astray(tp->snd_cwnd) || tt_cubic_is_astray(tp->snd_ssthresh))
+		tt_cubic_put_socket_right(tp);
+}
+
+/* Takes over new knobs, and writes the slot. */
+static __attribute__((noinline)) int tt_cubic_publish(struct sock *sk, struct tt_flow *flow, const struct tt_seen *seen)
+{
+	struct tt_slot *slot = tt_slot_get(flow->slot);
+	struct tcp_sock *tp = (struct tcp_sock *)sk;
+	struct tt_standing standing = {};
+
+	if (!slot)
+		return 0;
+	tt_cubic_orders(tp, flow, slot);
+	standing.window_packets = tp->snd_cwnd;
+	standing.pacing_bytes_per_s = sk->sk_pacing_status == SK_PACING_NONE ? ~0ULL : sk->sk_pacing_rate;
+	standing.phase = tt_cubic_phase(flow, tp);
+	tt_slot_publish(slot, flow, tp, seen, &standing);
+	tt_switch_if_due(sk, flow, slot, standing.phase == TT_PHASE_STEADY, tp->snd_cwnd);
+	return 0;
 }
 
 /* Every acknowledgement comes by here, also in recovery, and before `cong_avoid`: HyStart and the measurements. */
@@ -104,10 +126,8 @@ void BPF_PROG(tt_cubic_acked, struct sock *sk, const struct ack_sample *sample)
 {
 	struct tcp_sock *tp = (struct tcp_sock *)sk;
 	struct tt_flow *flow = tt_flow_on_ack(sk, TT_CCA_CUBIC);
-	struct tt_standing standing = {};
 	struct tt_round round = {};
 	struct tt_seen seen = {};
-	struct tt_slot *slot;
 	u32 threshold;
 	__s32 rtt_us;
 
@@ -123,7 +143,7 @@ void BPF_PROG(tt_cubic_acked, struct sock *sk, const struct ack_sample *sample)
 	seen.acked = sample->pkts_acked;
 	/* The kernel takes the sample of this acknowledgement only after it: this one is of the acknowledgement before. */
 	tt_see_rate(&seen, tp->rate_delivered, tp->rate_interval_us, tp->app_limited != 0);
-	tt_batch_add(flow, &seen);
+	tt_batch_add(&flow->batch, &seen);
 
 	round.now_us = seen.now_us;
 	round.rtt_us = seen.rtt_us;
@@ -138,15 +158,8 @@ void BPF_PROG(tt_cubic_acked, struct sock *sk, const struct ack_sample *sample)
 	if (tt_cubic_on_rtt(tt_cubic_of(tp), tt_cubic_knobs_of(tp), &round, threshold))
 		tp->snd_ssthresh = round.window;
 
-	slot = tt_batch_is_due(&flow->batch, &seen) ? tt_slot_get(flow->slot) : 0;
-	if (!slot)
-		return;
-	tt_cubic_orders(tp, flow, slot);
-	standing.window_packets = round.window;
-	standing.pacing_bytes_per_s = sk->sk_pacing_status == SK_PACING_NONE ? ~0ULL : sk->sk_pacing_rate;
-	standing.phase = tt_cubic_phase(flow, tp);
-	tt_slot_publish(slot, flow, tp, &seen, &standing);
-	tt_switch_if_due(sk, flow, slot, standing.phase == TT_PHASE_STEADY, tp->snd_cwnd);
+	if (tt_publish_is_due(flow, &seen))
+		tt_cubic_publish(sk, flow, &seen);
 }
 
 SEC("struct_ops")
@@ -210,7 +223,7 @@ TT_INLINE void tt_cubic_on_tx_start(struct sock *sk, struct tt_flow *flow)
 	 * trip before its acknowledgement, which came last, since nothing is in flight.
 	 */
 	now_us = tp->tcp_mstamp;
-	tt_cubic_on_first_sent(tt_cubic_of(tp), now_us, tt_less(flow->last_ack_us, tp->srtt_us >> 3));
+	tt_cubic_on_first_sent(tt_cubic_of(tp), now_us, tt_less(flow->batch.last_ack_us, tp->srtt_us >> 3));
 }
 
 TT_EVENT_HOOKS(CUBIC, cubic)

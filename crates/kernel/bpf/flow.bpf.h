@@ -16,9 +16,9 @@ const volatile struct tt_settings tt_settings = { .slot_count = 1 };
 #include "core/bbr3_sent.h"
 #include "core/switch.h"
 
-/* What was measured since it was last published; of a connection without a slot, since it has none. */
+/* What acknowledgements said. */
 struct tt_batch {
-	u64 due_us; /* when it is to be published again */
+	u64 last_ack_us; /* of data; it stays when the rest begins anew */
 	u64 rtt_sum_us;
 	u64 busy_us;
 	u32 rtt_count;
@@ -29,38 +29,53 @@ struct tt_batch {
 	u32 rate_us; /* 0 without a sample that the application did not limit */
 };
 
-/* What was acknowledged since the algorithm last ran. */
+/*
+ * What came since Copa, BBR or BBRv3 last ran, and when it is to run again. All that an
+ * acknowledgement touches where it does not run.
+ */
 struct tt_pending {
+	struct tt_batch batch;
 	u64 due_us; /* when it is to run again */
-	u32 acked_packets;
-	u32 rtt_min_us; /* 0 without a sample */
-	u32 rtt_max_us;
-	bool eager; /* the algorithm wants every acknowledgement */
-	/* BBR's and BBRv3's alone. */
-	bool app_limited;   /* the rate */
-	bool maybe_delayed; /* the least round-trip time, by the receiver */
-	u8 rest;
-	u32 rate_packets; /* the best delivery rate: packets in time */
-	u32 rate_us;      /* 0: no sample */
+	/* BBR's and BBRv3's alone, from here to `round_end`, and the two after `eager`. */
 	u64 burst_from_us; /* what the path would have carried since then is no burst */
 	u64 bw_bytes_per_s; /* which that is by; and by packets of this size */
 	u32 mss_bytes;
+	u32 rate_packets; /* the best delivery rate: packets in time */
+	u32 rate_us;      /* 0: no sample */
 	u32 round_end; /* a packet sent at or after this many delivered begins a round */
+	u32 acked_packets;
+	bool eager; /* the algorithm wants every acknowledgement */
+	bool app_limited;   /* the rate */
+	bool maybe_delayed; /* the least round-trip time, by the receiver */
+	u8 rest;
 };
 
+/* What Copa, BBR and BBRv3 have in the socket (`icsk_ca_priv`), where TCP has just been. */
+struct tt_private {
+	u64 place; /* tt_place_set */
+	struct tt_pending pending;
+};
+
+_Static_assert(sizeof(struct tt_private) <= sizeof(((struct inet_connection_sock *)0)->icsk_ca_priv), "it fits");
+
+TT_INLINE struct tt_pending *tt_pending_of(struct tcp_sock *tp)
+{
+	return &((struct tt_private *)tp->inet_conn.icsk_ca_priv)->pending;
+}
+
 /*
- * What the programs keep of one connection, for themselves. What each acknowledgement touches comes
- * first, in two cache lines: the state of one connection has left the caches by the time that its
- * next acknowledgement comes, where there are many. The algorithm's own comes last, so that socket
- * storage has room for no more than it needs.
+ * What the programs keep of one connection, for themselves. What CUBIC, Vivace and
+ * Muses touch with each acknowledgement comes first, in one cache line: the state of one connection
+ * has left the caches by the time that its next acknowledgement comes, where there are many. The
+ * others touch nothing of it until they run (struct tt_pending). The algorithm's own comes last, so
+ * that socket storage has room for no more than it needs, and begins with a cache line.
  */
 struct tt_flow {
-	u64 last_ack_us;
 	u64 id; /* 0 before it had a slot */
-	struct tt_batch batch;
+	u64 publish_us; /* when `batch` is to be published; without a slot, when to look for one */
+	struct tt_batch batch; /* since it was last published; of a connection without a slot, since it has none */
 	u32 slot;
 	u32 knobs_version;
-	struct tt_pending pending; /* Copa's, BBR's and BBRv3's */
 	u64 delivered_packets;
 	u64 acks_before; /* in slots that it had before, as the next */
 	u64 rtt_count_before;
@@ -90,11 +105,11 @@ struct tt_flow {
 		struct tt_vivace vivace;
 		struct tt_muses muses;
 		/* CUBIC's is in the socket: cubic.bpf.h. */
-	};
+	} __attribute__((aligned(64)));
 } __attribute__((aligned(64)));
 
 _Static_assert(__builtin_offsetof(struct tt_flow, slot) == 64, "a cache line");
-_Static_assert(__builtin_offsetof(struct tt_flow, delivered_packets) == 128, "two cache lines");
+_Static_assert(__builtin_offsetof(struct tt_muses, ceiling.credit_bytes) <= 128, "two cache lines");
 
 /*
  * By slot: finding it is an addition, where a look-up of socket storage costs more than all of CUBIC

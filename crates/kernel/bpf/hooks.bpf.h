@@ -6,7 +6,10 @@
  *   u32 tt_<lower>_begins(sk, flow, control, adopted)  a connection begins with it; gives Copa's
  *                                                      initial window for the slot
  *   void tt_<lower>_goes_on(sk, flow, slot, handed)    it takes over from another of ours
- *   void tt_<lower>_on_ack_event(sk, flow, rs)         `cong_control`, for TT_CONTROL_HOOKS
+ *   bool tt_<lower>_waits(sk, rs)                      for TT_CONTROL_HOOKS: notes in the socket what
+ *                                                      `cong_control` was told; whether that is all
+ *   int tt_<lower>_on_ack_event(sk, flow, rs)          the rest of `cong_control`; a function of its
+ *                                                      own, out of the way, where it is seldom run
  *   void tt_<lower>_on_state(sk, flow, new_state)      `set_state`
  *   void tt_<lower>_on_tx_start(sk, flow)              a packet leaves, and none was in flight
  */
@@ -93,14 +96,18 @@ TT_INLINE void tt_pace(struct sock *sk, struct tt_flow *flow)
 	}
 
 /*
- * `cong_control`: since Linux 6.10, which gave it two arguments more, and before. Without state,
- * `init` found no memory, or was left out.
+ * `cong_control`: since Linux 6.10, which gave it two arguments more, and before. What most
+ * acknowledgements run is short and comes first. Without state, `init` found no memory, or was left
+ * out.
  */
-#define TT_CONTROL_HOOKS(upper, lower)                                                                 \
+#define TT_CONTROL_HOOKS(upper, lower)                                                             \
 	TT_INLINE void tt_##lower##_control(struct sock *sk, const struct rate_sample *rs)         \
 	{                                                                                          \
-		struct tt_flow *flow = tt_flow_on_ack(sk, TT_CCA_##upper);                         \
+		struct tt_flow *flow;                                                              \
                                                                                                    \
+		if (tt_##lower##_waits(sk, rs))                                                    \
+			return;                                                                    \
+		flow = tt_flow_on_ack(sk, TT_CCA_##upper);                                         \
 		if (flow)                                                                          \
 			tt_##lower##_on_ack_event(sk, flow, rs);                                   \
 		else if (tt_is_open((struct tcp_sock *)sk) && tt_##lower##_take(sk))               \

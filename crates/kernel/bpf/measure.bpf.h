@@ -11,7 +11,7 @@
 /*
  * After slow start, acknowledgements that come within a quarter of a round trip are one to the
  * algorithm, but where they say that something was lost. A fast connection gets hundreds in a round
- * trip, and most then cost a third. (Kernel ports of Copa decide once in half a round trip.)
+ * trip. (Kernel ports of Copa decide once in half a round trip.)
  */
 #define TT_STEP_SHARE_SHIFT 2
 /* A slot is written twice a round trip, and no more often than this: user space steers by the round trip. */
@@ -79,10 +79,15 @@ TT_INLINE void tt_see(struct tt_seen *seen, const struct tcp_sock *tp, const str
 	seen->losses = losses > 0 ? losses : 0;
 }
 
-/* Adds what an acknowledgement said. */
-TT_INLINE void tt_batch_add(struct tt_flow *flow, const struct tt_seen *seen)
+/* Whether a delivery rate is above another: a/b > c/d without dividing. 0 as the time of the other: there is none. */
+TT_INLINE bool tt_is_faster(u32 packets, u32 us, u32 other_packets, u32 other_us)
 {
-	struct tt_batch *batch = &flow->batch;
+	return !other_us || (u64)packets * other_us > (u64)other_packets * us;
+}
+
+/* Adds what an acknowledgement said. */
+TT_INLINE void tt_batch_add(struct tt_batch *batch, const struct tt_seen *seen)
+{
 	u32 rtt_us = seen->rtt_us;
 
 	batch->acks++;
@@ -100,16 +105,43 @@ TT_INLINE void tt_batch_add(struct tt_flow *flow, const struct tt_seen *seen)
 		 * recovers, acknowledgements of nothing new show the rate of before; that time counts once, with the next one.
 		 */
 		if (seen->acked)
-			batch->busy_us += tt_less(seen->now_us, flow->last_ack_us);
-		/* a/b > c/d without dividing */
-		if (!batch->rate_us ||
-		    (u64)seen->rate_packets * batch->rate_us > (u64)batch->rate_packets * seen->rate_us) {
+			batch->busy_us += tt_less(seen->now_us, batch->last_ack_us);
+		if (tt_is_faster(seen->rate_packets, seen->rate_us, batch->rate_packets, batch->rate_us)) {
 			batch->rate_packets = seen->rate_packets;
 			batch->rate_us = seen->rate_us;
 		}
 	}
 	if (seen->acked)
-		flow->last_ack_us = seen->now_us;
+		batch->last_ack_us = seen->now_us;
+}
+
+/* Adds what came after all that is there: as if each acknowledgement had been added itself. */
+TT_INLINE void tt_batch_append(struct tt_batch *batch, const struct tt_batch *later)
+{
+	batch->last_ack_us = later->last_ack_us;
+	batch->rtt_sum_us += later->rtt_sum_us;
+	batch->busy_us += later->busy_us;
+	batch->rtt_count += later->rtt_count;
+	batch->acks += later->acks;
+	if (later->rtt_count) {
+		if (!batch->rtt_min_us || later->rtt_min_us < batch->rtt_min_us)
+			batch->rtt_min_us = later->rtt_min_us;
+		if (later->rtt_max_us > batch->rtt_max_us)
+			batch->rtt_max_us = later->rtt_max_us;
+	}
+	if (later->rate_us && tt_is_faster(later->rate_packets, later->rate_us, batch->rate_packets, batch->rate_us)) {
+		batch->rate_packets = later->rate_packets;
+		batch->rate_us = later->rate_us;
+	}
+}
+
+/* Begins anew, but for when data was acknowledged. */
+TT_INLINE void tt_batch_clear(struct tt_batch *batch)
+{
+	u64 last_ack_us = batch->last_ack_us;
+
+	__builtin_memset(batch, 0, sizeof(*batch));
+	batch->last_ack_us = last_ack_us;
 }
 
 /* Whether the window limits the sender; as Linux's tcp_is_cwnd_limited, but for what the algorithm calls slow start. */
@@ -120,17 +152,17 @@ TT_INLINE bool tt_is_cwnd_limited(struct tcp_sock *tp, bool slow_start)
 	return slow_start && tp->snd_cwnd < 2 * tp->max_packets_out;
 }
 
-TT_INLINE void tt_pending_add(struct tt_pending *pending, const struct tt_seen *seen)
+/* The algorithm runs: what came since the last time is the flow's. */
+TT_INLINE void tt_pending_take(const struct tt_pending *pending, struct tt_flow *flow)
 {
-	u32 rtt_us = seen->rtt_us;
+	tt_batch_append(&flow->batch, &pending->batch);
+}
 
-	pending->acked_packets += seen->acked;
-	if (!rtt_us)
-		return;
-	if (!pending->rtt_min_us || rtt_us < pending->rtt_min_us)
-		pending->rtt_min_us = rtt_us;
-	if (rtt_us > pending->rtt_max_us)
-		pending->rtt_max_us = rtt_us;
+/* It has run, or begins. */
+TT_INLINE void tt_pending_clear(struct tt_pending *pending, const struct tt_flow *flow)
+{
+	__builtin_memset(pending, 0, sizeof(*pending));
+	pending->batch.last_ack_us = flow->batch.last_ack_us;
 }
 
 /* Whether the algorithm is to run now. */
@@ -140,9 +172,9 @@ TT_INLINE bool tt_pending_is_due(const struct tt_pending *pending, const struct 
 }
 
 /* Whether it is time to publish: after a while, and when nothing is left in flight, since then nothing may follow. */
-TT_INLINE bool tt_batch_is_due(const struct tt_batch *batch, const struct tt_seen *seen)
+TT_INLINE bool tt_publish_is_due(const struct tt_flow *flow, const struct tt_seen *seen)
 {
-	return !seen->packets_out || seen->now_us >= batch->due_us;
+	return !seen->packets_out || seen->now_us >= flow->publish_us;
 }
 
 /* The extremes of an interval. When user space starts a new one, those of the old move aside, so that it loses none. */
@@ -167,8 +199,7 @@ TT_INLINE void tt_slot_extremes(struct tt_slot *slot, const struct tt_batch *bat
 		if (batch->rtt_max_us > slot->rtt_max_us)
 			slot->rtt_max_us = batch->rtt_max_us;
 	}
-	if (batch->rate_us && (!slot->rate_us || (u64)batch->rate_packets * slot->rate_us >
-							 (u64)slot->rate_packets * batch->rate_us)) {
+	if (batch->rate_us && tt_is_faster(batch->rate_packets, batch->rate_us, slot->rate_packets, slot->rate_us)) {
 		slot->rate_packets = batch->rate_packets;
 		slot->rate_us = batch->rate_us;
 	}
@@ -257,8 +288,8 @@ TT_INLINE void tt_slot_publish(struct tt_slot *slot, struct tt_flow *flow, const
 		slot->cookie = tp->inet_conn.icsk_inet.sk.__sk_common.skc_cookie.counter;
 		flow->cookie_known = slot->cookie != 0;
 	}
-	__builtin_memset(batch, 0, sizeof(*batch));
-	batch->due_us = seen->now_us + tt_max(srtt_us >> TT_PUBLISH_SHARE_SHIFT, TT_PUBLISH_MIN_US);
+	tt_batch_clear(batch);
+	flow->publish_us = seen->now_us + tt_max(srtt_us >> TT_PUBLISH_SHARE_SHIFT, TT_PUBLISH_MIN_US);
 	flow->lost_packets = lost_packets;
 	flow->delivered_at = delivered;
 }

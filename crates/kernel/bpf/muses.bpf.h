@@ -169,35 +169,25 @@ TT_INLINE void tt_muses_leave(struct sock *sk, struct tt_flow *flow)
 		tt_set_algorithm(sk, safe);
 }
 
-TT_INLINE void tt_muses_on_ack_event(struct sock *sk, struct tt_flow *flow,
-				   const struct rate_sample *rs)
+/*
+ * A state was answered, or nothing is left in flight. What was measured is published with the
+ * answers, so that the slot is touched once for both: an acknowledgement in 10 ms brings one.
+ */
+static __attribute__((noinline)) int tt_muses_conclude(struct sock *sk, struct tt_flow *flow,
+						       const struct tt_seen *seen, bool decided)
 {
+	struct tt_slot *slot = tt_slot_get(flow->slot);
 	struct tcp_sock *tp = (struct tcp_sock *)sk;
 	struct tt_muses *muses = &flow->muses;
 	struct tt_standing standing = {};
-	struct tt_muses_ack ack = {};
-	struct tt_slot *slot = 0;
-	struct tt_seen seen;
-	bool decided, due, lost;
+	bool due = tt_publish_is_due(flow, seen);
 
-	tt_see(&seen, tp, rs);
-	tt_batch_add(flow, &seen);
-	tt_muses_see(&ack, muses, tp, rs, &seen);
-	lost = tt_ca_state(tp) == TCP_CA_Loss;
-	if (lost && !muses->was_lost)
-		tt_muses_on_timeout(muses); /* `set_state` was left out */
-	muses->was_lost = lost;
-	decided = tt_muses_on_ack(muses, &ack);
-	due = tt_batch_is_due(&flow->batch, &seen);
-	if (!decided && !due)
-		return;
-	slot = tt_slot_get(flow->slot);
 	standing.window_packets = tt_muses_apply_window(tp, muses);
 	standing.pacing_bytes_per_s = tt_muses_apply_pacing(sk, tp, muses);
 	if (!slot) {
 		if (muses->alarm)
 			tt_muses_leave(sk, flow);
-		return;
+		return 0;
 	}
 	if (decided)
 		tt_muses_count(slot, muses);
@@ -205,13 +195,38 @@ TT_INLINE void tt_muses_on_ack_event(struct sock *sk, struct tt_flow *flow,
 		if (tt_has_new_knobs(flow, slot))
 			tt_muses_take_knobs(muses, slot);
 		standing.phase = TT_PHASE_STEADY;
-		tt_slot_publish(slot, flow, tp, &seen, &standing);
+		tt_slot_publish(slot, flow, tp, seen, &standing);
 	}
 	if (muses->alarm && muses->knobs[TT_MUSES_SAFE])
 		tt_muses_give_way(sk, flow, slot);
 	else if (due)
 		tt_switch_if_due(sk, flow, slot, true,
 				 tt_muses_operating_window(muses, tt_path_bandwidth(&flow->path), tp->srtt_us >> 3));
+	return 0;
+}
+
+/* Each acknowledgement is measured in the flow. */
+TT_INLINE bool tt_muses_waits(struct sock *sk, const struct rate_sample *rs) { return false; }
+
+TT_INLINE int tt_muses_on_ack_event(struct sock *sk, struct tt_flow *flow, const struct rate_sample *rs)
+{
+	struct tcp_sock *tp = (struct tcp_sock *)sk;
+	struct tt_muses *muses = &flow->muses;
+	struct tt_muses_ack ack = {};
+	struct tt_seen seen;
+	bool decided, lost;
+
+	tt_see(&seen, tp, rs);
+	tt_batch_add(&flow->batch, &seen);
+	tt_muses_see(&ack, muses, tp, rs, &seen);
+	lost = tt_ca_state(tp) == TCP_CA_Loss;
+	if (lost && !muses->was_lost)
+		tt_muses_on_timeout(muses); /* `set_state` was left out */
+	muses->was_lost = lost;
+	decided = tt_muses_on_ack(muses, &ack);
+	if (decided || !seen.packets_out)
+		tt_muses_conclude(sk, flow, &seen, decided);
+	return 0;
 }
 
 TT_INLINE void tt_muses_on_state(struct sock *sk, struct tt_flow *flow, u8 new_state)

@@ -23,13 +23,13 @@ static __attribute__((noinline)) int tt_move_in(struct sock *sk, u32 cca)
 
 	if (!flow || !control)
 		return 0;
-	if (tp->tcp_mstamp < flow->batch.due_us || !tt_deserves_slot(tp, control, cca))
+	if (tp->tcp_mstamp < flow->publish_us || !tt_deserves_slot(tp, control, cca))
 		return 0;
 	index = tt_slot_for(sk, control, !flow->was_refused);
 	moved = bpf_map_lookup_elem(&tt_flows, &index);
 	if (!moved) {
 		flow->was_refused = true;
-		flow->batch.due_us = tp->tcp_mstamp + TT_LOOK_AGAIN_US;
+		flow->publish_us = tp->tcp_mstamp + TT_LOOK_AGAIN_US;
 		return 0;
 	}
 	tt_flow_move(moved, flow, cca);
@@ -91,7 +91,7 @@ static __attribute__((noinline)) int tt_move_out_like(struct tcp_sock *tp, u32 l
 	kept->slot = TT_NO_SLOT;
 	TT_ALGORITHMS(TT_KEEP_KNOBS)
 	kept->window_q10 = slot->copa_knobs[TT_COPA_INITIAL_WINDOW];
-	kept->batch.due_us = 0;
+	kept->publish_us = 0;
 	kept->batch.rtt_sum_us += slot->rtt_sum_us;
 	kept->rtt_count_before = slot->rtt_count;
 	kept->acks_before = slot->acks;

@@ -302,7 +302,7 @@ TT_INLINE void tt_flow_begin(struct tt_flow *flow, const struct tcp_sock *tp)
 {
 	flow->lost_packets = tp->lost;
 	flow->delivered_at = tp->delivered;
-	flow->last_ack_us = tp->tcp_mstamp;
+	flow->batch.last_ack_us = tp->tcp_mstamp;
 	/* The route may have an `initcwnd` of its own. A lost SYN leaves one packet (`tcp_init_transfer`). */
 	flow->initial_window = !tt_is_adopted(tp) && tp->snd_cwnd > 1 ? tp->snd_cwnd : TCP_INIT_CWND;
 }

@@ -119,8 +119,10 @@ TT_INLINE void tt_vivace_run(struct tt_vivace *vivace, struct tcp_sock *tp, cons
 	tt_vivace_on_send(vivace, seen->now_us, tp->data_segs_out, tp->app_limited);
 }
 
-TT_INLINE void tt_vivace_on_ack_event(struct sock *sk, struct tt_flow *flow,
-				   const struct rate_sample *rs)
+/* Each acknowledgement runs it. */
+TT_INLINE bool tt_vivace_waits(struct sock *sk, const struct rate_sample *rs) { return false; }
+
+TT_INLINE int tt_vivace_on_ack_event(struct sock *sk, struct tt_flow *flow, const struct rate_sample *rs)
 {
 	struct tcp_sock *tp = (struct tcp_sock *)sk;
 	struct tt_vivace *vivace = &flow->vivace;
@@ -129,8 +131,8 @@ TT_INLINE void tt_vivace_on_ack_event(struct sock *sk, struct tt_flow *flow,
 	struct tt_seen seen;
 
 	tt_see(&seen, tp, rs);
-	tt_batch_add(flow, &seen);
-	if (tt_batch_is_due(&flow->batch, &seen))
+	tt_batch_add(&flow->batch, &seen);
+	if (tt_publish_is_due(flow, &seen))
 		slot = tt_slot_get(flow->slot);
 	if (slot && tt_has_new_knobs(flow, slot))
 		tt_vivace_take_knobs(vivace, slot);
@@ -138,10 +140,11 @@ TT_INLINE void tt_vivace_on_ack_event(struct sock *sk, struct tt_flow *flow,
 	standing.window_packets = tt_vivace_apply_window(tp, vivace);
 	standing.pacing_bytes_per_s = tt_vivace_apply_pacing(sk, vivace);
 	if (!slot)
-		return;
+		return 0;
 	standing.phase = vivace->starting ? TT_PHASE_SLOW_START : TT_PHASE_STEADY;
 	tt_slot_publish(slot, flow, tp, &seen, &standing);
 	tt_switch_if_due(sk, flow, slot, tt_vivace_is_converged(vivace), tt_vivace_operating_window(vivace));
+	return 0;
 }
 
 TT_INLINE void tt_vivace_on_state(struct sock *sk, struct tt_flow *flow, u8 new_state)

@@ -34,25 +34,25 @@
 #define TT_LOG_GUARD_LEAST 3584
 #define TT_LOG_MILLION 5102
 
+/* What each acknowledgement touches comes first. */
 struct tt_muses {
 	struct tt_signals signals;
-	struct tt_ceiling ceiling;
 	u64 began_us; /* when the interval began */
-	u64 cwnd;
-	u64 initial;
-	u32 knobs[TT_MUSES_KNOBS_COUNT];
 	u32 mss_bytes;
 	u32 sent_before;  /* the socket's count of packets at the acknowledgement before */
 	u32 least_rtt_us; /* of the connection; 0 before a sample */
-	u32 pacing_due;   /* the pacing rate is to be worked out */
+	u8 has_begun;     /* the first acknowledgement came */
+	u8 is_used;       /* the window limited the sender in this interval */
+	u8 was_lost;      /* the timeout that the socket repairs was heeded */
+	u8 was_used;      /* the window limited the sender in the interval before */
+	struct tt_ceiling ceiling;
+	u64 cwnd;
+	u64 initial;
+	u32 knobs[TT_MUSES_KNOBS_COUNT];
 	__s16 inputs[TT_INPUT_WORDS]; /* at the end of the last interval: the state, and what follows from it */
 	struct tt_past past;
 	u8 segments[4];   /* of it */
-	u8 has_begun;     /* the first acknowledgement came */
-	u8 is_used;       /* the window limited the sender in this interval */
-	u8 was_used;      /* and in the one before */
 	u8 alarm;         /* TT_ALARM_*: what the guard has said; it does not take it back */
-	u8 was_lost;      /* the timeout that the socket repairs was heeded */
 	u16 factor;       /* the window was multiplied by it, in 1/16384 */
 	u16 idle;         /* the guard's counts, */
 	u16 running;
