@@ -64,6 +64,18 @@ impl Arms {
         arms
     }
 
+    /// By another configuration. Where it compares as before, every cluster keeps its arm: else the
+    /// controls of the first block would begin with what the rules did to them before.
+    pub(crate) fn follow(&mut self, config: &Config, rollout_since: Time, now: Time) {
+        let is_as_before = (config.holdback, config.compare) == (self.holdback, self.compare);
+        let plan = self.plan.take().filter(|plan| is_as_before && step(now) < plan.end());
+        *self = Self::new(config, rollout_since, now);
+        if let Some(plan) = plan.and_then(|plan| plan.prolonged(step(now), self.compare.pairs).ok())
+        {
+            self.plan = Some(plan);
+        }
+    }
+
     /// A comparison begins with the next step.
     pub(crate) fn plan_anew(&mut self, now: Time) {
         let Compare { share, block, wash_out, pairs, bottleneck } = self.compare;

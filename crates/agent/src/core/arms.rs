@@ -57,7 +57,7 @@ impl Comparing {
         if print(before) != print(config) {
             self.rollout_since = now;
         }
-        self.arms = Arms::new(config, self.rollout_since, now);
+        self.arms.follow(config, self.rollout_since, now);
         self.phase = self.arms.phase(now);
         self.measured = Measurements::default();
         self.breakers = Breakers::default();

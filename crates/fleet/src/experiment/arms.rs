@@ -105,6 +105,17 @@ impl ThreeArms {
         self.spec
     }
 
+    /// The same draws, with so many pairs of blocks to come after the pair that this interval is in.
+    ///
+    /// # Errors
+    /// That is longer than an experiment may be.
+    pub fn prolonged(&self, from: Interval, pairs: u32) -> Result<Self, SpecError> {
+        let begun =
+            from.0.saturating_sub(self.spec.start.0).div_ceil(2 * u64::from(self.spec.block));
+        let begun = u32::try_from(begun).unwrap_or(u32::MAX);
+        Self::new(ThreeArmsSpec { pairs: begun.saturating_add(pairs), ..self.spec })
+    }
+
     /// The interval after the last one.
     pub fn end(&self) -> Interval {
         self.experiment.end()
@@ -237,6 +248,20 @@ mod tests {
             let [a, b] = [b"a", b"b"].map(|key| plan.turn(key, Interval(at)));
             assert_eq!(a, b);
         }
+    }
+
+    #[test]
+    fn a_plan_that_is_prolonged_keeps_its_draws() {
+        let plan = ThreeArms::new(ThreeArmsSpec { share: 0.5, ..spec() }).unwrap();
+        let from = Interval(100 + 12 * 5 + 7);
+        let longer = plan.prolonged(from, 24).unwrap();
+        assert_eq!(longer.end(), Interval(100 + 12 * (6 + 24)));
+        for at in 100..plan.end().0 {
+            let turn = |plan: &ThreeArms| plan.turn(b"192.0.2.0/24", Interval(at));
+            assert_eq!(turn(&plan), turn(&longer));
+        }
+        assert_eq!(plan.prolonged(Interval(1), 24).unwrap(), plan);
+        assert!(plan.prolonged(from, u32::MAX).is_err());
     }
 
     #[test]

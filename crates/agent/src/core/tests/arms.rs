@@ -145,6 +145,38 @@ fn three_arms_are_whole_networks_and_change_sides_together() {
     }
 }
 
+/// Else the controls would begin with the queues that the rule had filled.
+#[test]
+fn another_rule_leaves_every_network_in_its_arm() {
+    let fake = Fake::default();
+    let pipes = host(&fake, 400);
+    let text = |share: u32, delta: f64| {
+        format!(
+            "[compare]\nshare = \"{share}%\"\nblock = \"20s\"\nwash_out = \"5s\"\npairs = 4\n\
+             [[rule]]\nname = \"web\"\nport = 443\nknobs = {{ delta = {delta} }}\n"
+        )
+    };
+    let mut core = begin(&fake, config(&text(50, 0.2)), None);
+    let treated = |delta: f64| -> Vec<bool> {
+        let is = |pipe: &Rc<RefCell<Pipe>>| {
+            let pipe = pipe.borrow();
+            pipe.identity.algorithm == "copa" && pipe.knobs["delta"] == delta
+        };
+        pipes.iter().map(is).collect()
+    };
+    let now = pass_by(&mut core, &fake, Time::ZERO, 28.0, STEP);
+    let before = treated(0.2);
+    assert!((100..300).contains(&before.iter().filter(|is| **is).count()), "{before:?}");
+    core.reload(config(&text(50, 0.3)), now);
+    // Blocks begin after 5, 25 and 45 s.
+    let now = pass_by(&mut core, &fake, now, 12.0, STEP);
+    assert_eq!(treated(0.3), before);
+    // Another comparison deals anew.
+    core.reload(config(&text(49, 0.3)), now);
+    pass_by(&mut core, &fake, now, 12.0, STEP);
+    assert_ne!(treated(0.3), before);
+}
+
 #[test]
 fn a_rollout_reaches_more_networks_stage_by_stage() {
     let fake = Fake::default();
