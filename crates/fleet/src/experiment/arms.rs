@@ -6,6 +6,8 @@
 //! a cluster. Never by flow: see the [module](super).
 
 use serde::{Deserialize, Serialize};
+use statrs::stats_tests::Alternative;
+use statrs::stats_tests::mannwhitneyu::{MannWhitneyUMethod, mannwhitneyu};
 
 use super::analysis::{Limits, compare_groups};
 use super::design::{Arm, Design, Experiment, Schedule, SpecError};
@@ -185,6 +187,27 @@ pub fn excess(
     compare_groups(&Limits { control, treatment, factors }, alpha)
 }
 
+/// Whether a group of clusters is mostly beyond a limit relative to another at the same time: of one
+/// of each, factors.0·treatment − factors.2 is rather above factors.1·control. By ranks (Mann and
+/// Whitney 1947), so one cluster that differs much hides nothing, as it does from [`excess`]. Wrong
+/// with probability `alpha` at most. No with fewer than five clusters in either: the normal
+/// distribution does not hold there.
+pub fn is_mostly_beyond(
+    control: &[f64],
+    treatment: &[f64],
+    factors: (f64, f64, f64),
+    alpha: f64,
+) -> bool {
+    if control.len().min(treatment.len()) < 5 {
+        return false;
+    }
+    let ours: Vec<f64> = treatment.iter().map(|value| factors.0 * value - factors.2).collect();
+    let theirs: Vec<f64> = control.iter().map(|value| factors.1 * value).collect();
+    let method = MannWhitneyUMethod::AsymptoticInclContinuityCorrection;
+    // What cannot be compared, a number that is none, says nothing.
+    mannwhitneyu(&ours, &theirs, method, Alternative::Greater).is_ok_and(|(_, p)| p < alpha)
+}
+
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeMap;
@@ -248,6 +271,21 @@ mod tests {
             let [a, b] = [b"a", b"b"].map(|key| plan.turn(key, Interval(at)));
             assert_eq!(a, b);
         }
+    }
+
+    /// U is 90 of 100, so z = (90 − 50 − 1/2) / √(100·21/12) = 2.99 and p = 0.0014.
+    #[test]
+    fn one_that_differs_much_hides_no_difference_of_the_others() {
+        let control: Vec<f64> = (0..9).map(|i| 0.01 + 0.001 * f64::from(i)).chain([0.6]).collect();
+        let treatment: Vec<f64> = (0..10).map(|i| 0.1 + 0.005 * f64::from(i)).collect();
+        let limit = (1.0, 1.0, 0.02);
+        assert!(excess(&control, &treatment, limit, 0.01).unwrap().low < 0.0);
+        assert!(is_mostly_beyond(&control, &treatment, limit, 0.005));
+        assert!(!is_mostly_beyond(&treatment, &control, limit, 0.005));
+        assert!(!is_mostly_beyond(&control, &control, (1.0, 1.0, 0.0), 0.4));
+        assert!(!is_mostly_beyond(&control[..4], &treatment, limit, 0.005));
+        let strange = [f64::NAN; 10];
+        assert!(!is_mostly_beyond(&strange, &treatment, limit, 0.005));
     }
 
     #[test]

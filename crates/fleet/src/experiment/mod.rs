@@ -22,7 +22,9 @@ mod simulation;
 mod stats;
 mod verdict;
 
-pub use arms::{CONTROLS, Estimated, ThreeArms, ThreeArmsSpec, Turn, excess, is_reached};
+pub use arms::{
+    CONTROLS, Estimated, ThreeArms, ThreeArmsSpec, Turn, excess, is_mostly_beyond, is_reached,
+};
 pub use design::{
     Arm, Design, Experiment, LENGTH_MAX, Member, Schedule, SpecError, assign, places,
 };
