@@ -108,7 +108,7 @@ impl Datapath for Host {
 
     const ALGORITHMS: &'static [Algorithm] = trimtab_kernel::Datapath::ALGORITHMS;
 
-    /// Each is told of by its event.
+    /// An event tells of each.
     fn links(&self) -> Vec<Flow> {
         Vec::new()
     }
