@@ -3,10 +3,10 @@
 //!
 //! Every five seconds the networks under the rule are compared with those in a control arm, over the
 //! last ten: by losses, queueing delay and goodput, each network one number. It trips when one of
-//! them is beyond its limit with certainty, by its mean or by ranks, twice in a row. A connection that its guard took back
-//! counts for ten seconds with what it suffered. Without two networks in a control arm nothing can
-//! be compared. Then it trips when the guard of connections took back half of them within ten
-//! seconds.
+//! them is beyond its limit with certainty, by its mean or by ranks, twice in a row. A connection
+//! that its guard took back counts for ten seconds with what it suffered. Without two networks in a
+//! control arm nothing can be compared. Then it trips when the guard of connections took back half
+//! of them within ten seconds.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -187,8 +187,8 @@ impl OfRule {
         ] {
             let (ours, theirs) = (of(&treated, value), of(&control, value));
             let found = excess(&theirs, &ours, factors, ALPHA);
-            // Networks differ much: a few of the controls that lose as much as those under the rule
-            // hide it from the mean for 20 s, and from the ranks for less than 10.
+            // Networks differ much: a few controls that lose as much as those under the rule hide
+            // harm from the mean, and hardly from the ranks.
             if found.is_some_and(|excess| excess.low > 0.0)
                 || is_mostly_beyond(&theirs, &ours, factors, ALPHA / 2.0)
             {
