@@ -20,6 +20,8 @@ const STEERER_ENDS_WITHIN: Duration = Duration::from_secs(2);
 pub(crate) struct Lock {
     sockets: Option<File>,
     datapath: Option<File>,
+    /// Another process holds them, too.
+    handed_over: bool,
 }
 
 impl Lock {
@@ -61,7 +63,7 @@ impl Lock {
             .and_then(|()| file.rewind())
             .and_then(|()| writeln!(file, "{}", std::process::id()));
         named.map_err(|e| Error::system(format!("write {}", path.display()), e))?;
-        Ok(Self { sockets: Some(file), datapath: None })
+        Ok(Self { sockets: Some(file), datapath: None, handed_over: false })
     }
 
     /// The same, without making the folder: where there is none, there is no agent.
@@ -89,10 +91,24 @@ impl Lock {
     ///
     /// # Errors
     /// There are too many descriptors.
-    pub(crate) fn descriptors(&self) -> Result<Vec<OwnedFd>, Error> {
+    pub(crate) fn descriptors(&mut self) -> Result<Vec<OwnedFd>, Error> {
+        self.handed_over = true;
         let all = [&self.sockets, &self.datapath].into_iter().flatten();
         let all: std::io::Result<Vec<_>> = all.map(|file| Ok(file.try_clone()?.into())).collect();
         all.map_err(|e| Error::system("hand over the locks", e))
+    }
+}
+
+impl Drop for Lock {
+    /// Gives back locks that are nobody else's at once. Closing them would not do: a process that
+    /// another thread is about to start holds copies until it runs its program.
+    fn drop(&mut self) {
+        if self.handed_over {
+            return;
+        }
+        for file in [&self.sockets, &self.datapath].into_iter().flatten() {
+            let _ = flock(file, FlockOperation::Unlock);
+        }
     }
 }
 
@@ -125,5 +141,26 @@ mod tests {
         drop(first);
         other.datapath(&datapath).unwrap();
         Lock::sockets(&sockets).unwrap();
+    }
+
+    #[test]
+    fn copies_in_a_process_to_come_hold_up_no_later_agent() {
+        let folder = tempfile::tempdir().unwrap();
+        let lock = Lock::sockets(folder.path()).unwrap();
+        // What a fork leaves to a child until it runs its program.
+        let _copy = lock.sockets.as_ref().unwrap().try_clone().unwrap();
+        drop(lock);
+        Lock::sockets(folder.path()).unwrap();
+    }
+
+    #[test]
+    fn a_steerer_keeps_the_locks_of_its_loader() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut lock = Lock::sockets(folder.path()).unwrap();
+        let steerers = lock.descriptors().unwrap();
+        drop(lock);
+        assert!(matches!(Lock::sockets(folder.path()), Err(Error::Running { .. })));
+        drop(steerers);
+        Lock::sockets(folder.path()).unwrap();
     }
 }
