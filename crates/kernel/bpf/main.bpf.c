@@ -92,6 +92,24 @@ static __always_inline bool tt_is_kept(struct tcp_sock *tp)
 	       tt_slotless_get(tp, TT_CCA_VIVACE, 0);
 }
 
+#define TT_CA_NAME_WORDS (TT_CA_NAME_SIZE / sizeof(u32))
+
+/* Whether an algorithm of this datapath has this name. */
+static __always_inline bool tt_is_ours(const u32 *name)
+{
+	for (u32 i = 0; i < TT_CCAS; i++) {
+		const volatile u32 *ours = (const volatile u32 *)tt_settings.names[i];
+		u32 differs = 0;
+
+#pragma unroll
+		for (u32 word = 0; word < TT_CA_NAME_WORDS; word++)
+			differs |= ours[word] ^ name[word];
+		if (!differs)
+			return true;
+	}
+	return false;
+}
+
 /*
  * Gives listening sockets what is registered under the name that they picked: they keep the
  * programs that were registered then, and so do the connections that they accept. Those that picked
@@ -103,7 +121,7 @@ SEC("iter/tcp")
 int tt_renew(struct bpf_iter__tcp *ctx)
 {
 	struct sock_common *common = ctx->sk_common;
-	char name[TT_CA_NAME_SIZE] = {};
+	u32 name[TT_CA_NAME_WORDS] = {};
 	struct tcp_sock *tp;
 	u32 state;
 
@@ -120,9 +138,8 @@ int tt_renew(struct bpf_iter__tcp *ctx)
 		return 0;
 	if (bpf_getsockopt(tp, SOL_TCP, TCP_CONGESTION, name, sizeof(name)))
 		return 0;
-	/* All of ours begin so; another datapath's are renewed with its own. */
-	if (name[0] == 't' && name[1] == 'r' && name[2] == 'i' && name[3] == 'm' && name[4] == 't' && name[5] == 'a' &&
-	    name[6] == 'b' && name[7] == '_')
+	/* Another datapath's are renewed by its own walk. */
+	if (tt_is_ours(name))
 		bpf_setsockopt(tp, SOL_TCP, TCP_CONGESTION, name, sizeof(name));
 	return 0;
 }

@@ -91,8 +91,8 @@ TT_INLINE void tt_first_knobs(struct tt_flow *flow, const struct tcp_sock *tp, c
 					      tt_settings.most[cca - 1][i]);
 }
 
-/* So many words of tt_taken are looked through for a free slot, which are 16,384 slots. */
-#define TT_WORDS_MAX 256
+/* So many words of tt_taken are looked through for a free slot at most, which are 131,072 slots. */
+#define TT_WORDS_MAX 2048
 /* Words of a cache line: each processor begins with a line of its own. */
 #define TT_WORDS_OF_LINE 8
 
@@ -116,25 +116,39 @@ TT_INLINE u32 tt_bit_number(u64 bit)
 	return number;
 }
 
+/* A search for a free slot: among so many words, from this one on, and what was found. */
+struct tt_search {
+	u32 words, first, found;
+};
+
+/* Takes a free slot of one word; 1 ends the search. */
+static long tt_slot_try(u32 i, struct tt_search *search)
+{
+	u32 word = (search->first + i) % search->words;
+	u64 *taken = bpf_map_lookup_elem(&tt_taken, &word);
+	u64 seen, bit;
+
+	if (!taken)
+		return 0;
+	seen = *(volatile u64 *)taken;
+	bit = ~seen & (seen + 1); /* the lowest that is free; 0: none is */
+	if (!bit || __sync_fetch_and_or(taken, bit) & bit)
+		return 0;
+	search->found = word * 64 + tt_bit_number(bit);
+	return 1;
+}
+
 /* Takes a free slot; TT_NO_SLOT when there is none, or in a large table when none is near. */
 TT_CHECKED_ONCE u32 tt_slot_take(void)
 {
-	u32 words = (tt_settings.slot_count + 63) / 64;
-	u32 first = bpf_get_smp_processor_id() * TT_WORDS_OF_LINE;
+	struct tt_search search = {
+		.words = (tt_settings.slot_count + 63) / 64,
+		.first = bpf_get_smp_processor_id() * TT_WORDS_OF_LINE,
+		.found = TT_NO_SLOT,
+	};
 
-	for (u32 i = 0; i < TT_WORDS_MAX && i < words; i++) {
-		u32 word = (first + i) % words;
-		u64 *taken = bpf_map_lookup_elem(&tt_taken, &word);
-		u64 seen, bit;
-
-		if (!taken)
-			continue;
-		seen = *(volatile u64 *)taken;
-		bit = ~seen & (seen + 1); /* the lowest that is free; 0: none is */
-		if (bit && !(__sync_fetch_and_or(taken, bit) & bit))
-			return word * 64 + tt_bit_number(bit);
-	}
-	return TT_NO_SLOT;
+	bpf_loop(tt_min(search.words, TT_WORDS_MAX), tt_slot_try, &search, 0);
+	return search.found;
 }
 
 /* The slot is free again, and another connection of its cgroup may have one. */

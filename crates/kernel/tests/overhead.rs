@@ -67,3 +67,24 @@ fn an_acknowledgement_costs_less_than_a_microsecond() {
     let (count, time) = best.iter().find(|(name, _)| name.starts_with("tt_copa_ack")).unwrap().1;
     assert!(*count > 500 && *time < 1000, "{count} runs, {time} ns each");
 }
+
+/// What the verifier looks through while an agent starts: all programs in well under the million of
+/// steps that it allows each, and most of them in few.
+#[test]
+fn the_verifier_checks_the_programs_in_few_steps() {
+    need_kernel!();
+    let before = runs();
+    // With one slot there would be no search to check.
+    let _loaded = Loaded::new("_v", 1 << 15);
+    let ours = ProgInfoIter::default()
+        .filter(|p| p.name.to_string_lossy().starts_with("tt_") && !before.contains_key(&p.id));
+    // Those of another test, too, which are the same.
+    let steps: BTreeMap<_, _> =
+        ours.map(|p| (p.name.to_string_lossy().into_owned(), p.verified_insns)).collect();
+    for (name, steps) in &steps {
+        println!("{name}: {steps}");
+    }
+    let (most, all) = (steps.values().max().unwrap(), steps.values().sum::<u32>());
+    println!("{} programs: {all} in all", steps.len());
+    assert!(*most < 250_000 && all < 800_000, "{steps:?}");
+}

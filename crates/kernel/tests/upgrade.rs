@@ -364,11 +364,12 @@ fn the_default_of_a_namespace_is_renewed() {
 }
 
 /// To set what a connection runs already would mark it as one whose program chose that, and rules would
-/// leave it alone from then on. With a slot or without one.
+/// leave it alone from then on. With a slot or without one, and by the walk of another datapath, too.
 #[test]
 fn a_connection_that_rests_on_the_present_programs_is_not_marked_as_chosen() {
     need_kernel!();
     let loaded = Loaded::new("_I", 8);
+    let other = Loaded::new("_J", 8);
     let wire = Wire::new("rested");
     let (name, folder) = (loaded.datapath().name().to_owned(), loaded.options.folder.clone());
     wire.set_default("a", &name);
@@ -392,7 +393,9 @@ fn a_connection_that_rests_on_the_present_programs_is_not_marked_as_chosen() {
     assert_eq!(loaded.datapath().stats().live, 2, "the ends of the first have slots");
     std::thread::sleep(Duration::from_secs(31));
     // The same walk, which is over when it returns.
-    loaded.datapath().evict(&BTreeSet::new());
+    for walking in [&loaded, &other] {
+        walking.datapath().evict(&BTreeSet::new());
+    }
     let rested = connections();
     let are_ours = rested.iter().all(|socket| socket.algorithm == name);
     assert!(rested.len() == 4 && are_ours, "{rested:?}");

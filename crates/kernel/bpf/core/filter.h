@@ -74,6 +74,13 @@ TT_CHECKED_ONCE int tt_filter_update(struct tt_filter *filter, struct tt_ring *r
 		if (len)
 			filter->oldest = len == 1 ? filter->newest : ring->kept[head & TT_FILTER_MASK];
 	}
+	if (i) {
+		/* The verifier forgets how many have left, or it would check the rest for each number. */
+		*(volatile u8 *)&filter->len = len;
+		*(volatile u16 *)&filter->head = head;
+		len = *(volatile u8 *)&filter->len;
+		head = *(volatile u16 *)&filter->head;
+	}
 	for (i = 0; i < TT_FILTER_CAPACITY; i++) {
 		u32 newest_us = filter->newest.value_us;
 

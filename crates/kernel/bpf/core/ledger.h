@@ -29,7 +29,7 @@ static u64 *tt_ledger_at(u32 place);
 TT_INLINE u64 tt_ledger_look(const u64 *entry) { return *(const volatile u64 *)entry; }
 
 /* The place of the entry of a cgroup, or of the first that is free; TT_NO_ENTRY: there is neither. */
-TT_INLINE u32 tt_ledger_find(u64 owner)
+TT_CHECKED_ONCE u32 tt_ledger_find(u64 owner)
 {
 	/* Fibonacci hashing: the upper bits of the product are spread evenly. */
 	u32 first = ((owner >> TT_LEDGER_COUNT_BITS) * 0x9e3779b97f4a7c15) >> (64 - TT_LEDGER_BITS);
