@@ -163,6 +163,8 @@ fn arm(text: &str) -> Result<Arm, String> {
     match text {
         "learn" => Ok(Arm::Learn),
         "safe" => Ok(Arm::Safe),
+        // What it may be, the service says.
+        name if !name.is_empty() && !name.contains('=') => Ok(Arm::Algorithm(name.to_owned())),
         _ => {
             let knob = |part: &str| {
                 let (knob, value) = part.split_once('=')?;
@@ -170,7 +172,9 @@ fn arm(text: &str) -> Result<Arm, String> {
             };
             let knobs: Option<_> = text.split(',').map(knob).collect();
             knobs.map(Arm::Knobs).ok_or_else(|| {
-                "an arm is `learn`, `safe`, or knobs, e.g. gamma=900,omega=1".to_owned()
+                "an arm is `learn`, `safe`, an algorithm of the service, e.g. bbr, or knobs, e.g. \
+                 gamma=900,omega=1"
+                    .to_owned()
             })
         }
     }

@@ -7,8 +7,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use trimtab_fleet::{
-    Aggregate, Commons, Configuration, Decision, Ended, Hold, Interval, Key, OPEN_MAX, Report,
-    Service, ServiceError, Summary,
+    Aggregate, Chosen, Commons, Configuration, Decision, Ended, Hold, Interval, Key, OPEN_MAX,
+    Report, Service, ServiceError, Summary,
 };
 use trimtab_fleet_client::{KnobInfo, Name, ServiceInfo};
 use trimtab_units::{Duration, Time};
@@ -27,15 +27,17 @@ pub(crate) struct Services {
     found: Arc<Mutex<BTreeMap<String, Found>>>,
 }
 
-/// What the aggregates of a service found, in the unit cube of these knobs.
+/// What the aggregates of a service found, in the unit cube of these knobs and of these other
+/// algorithms.
 struct Found {
     knobs: Vec<Range>,
+    others: Vec<String>,
     commons: Commons,
 }
 
 impl Found {
     fn new(service: &Service) -> Self {
-        Self { knobs: cube(service), commons: Commons::default() }
+        Self { knobs: cube(service), others: others(service), commons: Commons::default() }
     }
 }
 
@@ -49,6 +51,11 @@ fn cube(service: &Service) -> Vec<Range> {
         (knob.name.clone(), dimension.min, dimension.max, dimension.logarithmic)
     };
     service.knobs().iter().map(range).collect()
+}
+
+/// The other algorithms, in the order of their numbers.
+fn others(service: &Service) -> Vec<String> {
+    service.others().iter().map(|other| other.name().to_owned()).collect()
 }
 
 /// What is said of a file: the reward as it is written, and where the others are.
@@ -128,7 +135,10 @@ impl Services {
     pub(crate) fn knowing(self, before: &Self) -> Self {
         let mut found = before.found.lock().unwrap_or_else(PoisonError::into_inner);
         found.retain(|name, found| {
-            self.all.get(name).is_some_and(|service| cube(service) == found.knobs)
+            let is_same = |service: &Arc<Service>| {
+                cube(service) == found.knobs && others(service) == found.others
+            };
+            self.all.get(name).is_some_and(is_same)
         });
         drop(found);
         Self { found: Arc::clone(&before.found), ..self }
@@ -179,7 +189,7 @@ impl Services {
 fn info(service: &Service, reward: String) -> ServiceInfo {
     let knob = |(index, range): (usize, &trimtab_fleet::KnobRange)| {
         let end = |unit: f64| {
-            let mut point = service.safe();
+            let mut point = service.safe_knobs();
             point[index] = unit;
             service.space().values(&point)[index]
         };
@@ -190,6 +200,8 @@ fn info(service: &Service, reward: String) -> ServiceInfo {
         name: service.name().as_str().to_owned(),
         interval_ms: service.interval().as_millis() as i64,
         algorithm: service.algorithm().name.to_owned(),
+        incumbent: service.incumbent().map(str::to_owned),
+        others: others(service),
         reward,
         knobs: service.knobs().iter().enumerate().map(knob).collect(),
     }
@@ -292,11 +304,7 @@ impl Learning for Services {
 
     fn first(&self, name: &Name) -> Option<String> {
         let (service, _) = self.find(name).ok()?;
-        Some(text_of(&Configuration {
-            version: 0,
-            algorithm: service.algorithm().name.to_owned(),
-            knobs: service.configured(&service.safe()),
-        }))
+        Some(text_of(&service.configuration(0, &service.safe())))
     }
 
     fn decide(&self, open: &Open, now_ms: i64) -> Result<Closed, String> {
@@ -417,7 +425,7 @@ impl Learning for Services {
             }
             Wish::Back(text) => {
                 let then: Value = serde_json::from_str(text).map_err(|e| e.to_string())?;
-                let values = learnt(service, &then["knobs"]);
+                let values = chosen_before(service, &then);
                 aggregate.set_hold(Hold::Pinned { values });
             }
             Wish::Resume => {
@@ -473,9 +481,16 @@ fn sentence(why: &Value, decided: &Decided) -> String {
     text
 }
 
-/// The values of the knobs that may be learnt, of those that an operator names; the others are safe.
-fn chosen(service: &Service, knobs: &Value) -> Result<Vec<f64>, String> {
+/// What an operator names: values of knobs that may be learnt, of which those left out are safe;
+/// another algorithm; with nothing the safe configuration.
+fn chosen(service: &Service, knobs: &Value) -> Result<Chosen, String> {
     let knobs = knobs.as_object().ok_or("`knobs` is an object, as {\"gamma\": 100}")?;
+    if let Some(name) = knobs.get("algorithm") {
+        return other(service, name, knobs.len() > 1);
+    }
+    if knobs.is_empty() {
+        return Ok(service.chosen(&service.safe()));
+    }
     let known =
         || service.knobs().iter().map(|knob| knob.name.as_str()).collect::<Vec<_>>().join(", ");
     for (name, value) in knobs {
@@ -484,7 +499,7 @@ fn chosen(service: &Service, knobs: &Value) -> Result<Vec<f64>, String> {
                 format!("no knob {name:?} may be set here: there are {}", known())
             })?;
         let value = value.as_f64().ok_or_else(|| format!("{name} needs a number"))?;
-        let mut point = service.safe();
+        let mut point = service.safe_knobs();
         point[index] = service.space().dimensions()[index].unit(value);
         let kept = service.space().values(&point)[index];
         if (kept - value).abs() > 1e-9 * value.abs().max(1e-9) {
@@ -493,11 +508,38 @@ fn chosen(service: &Service, knobs: &Value) -> Result<Vec<f64>, String> {
             ));
         }
     }
-    Ok(learnt(service, &Value::Object(knobs.clone())))
+    Ok(Chosen::Knobs(learnt(service, &Value::Object(knobs.clone()))))
+}
+
+/// Another algorithm of the service, by its name.
+fn other(service: &Service, name: &Value, has_knobs: bool) -> Result<Chosen, String> {
+    let known = others(service).join(", ");
+    let name = name.as_str().unwrap_or_default();
+    let Some(point) = service.other_named(name) else {
+        return Err(format!("no algorithm {name:?} may be set here: there are {known}"));
+    };
+    if has_knobs {
+        return Err(format!("{name} runs as the service describes it: leave the knobs out"));
+    }
+    Ok(service.chosen(&point))
+}
+
+/// What a configuration was that was in force before.
+fn chosen_before(service: &Service, then: &Value) -> Chosen {
+    let knobs = then["knobs"].as_object().into_iter().flatten();
+    let configuration = Configuration {
+        version: 0,
+        algorithm: then["algorithm"].as_str().unwrap_or_default().to_owned(),
+        knobs: knobs.filter_map(|(knob, value)| Some((knob.clone(), value.as_f64()?))).collect(),
+    };
+    match service.other_in(&configuration) {
+        Some(other) => Chosen::Other { algorithm: other.name().to_owned() },
+        None => Chosen::Knobs(learnt(service, &then["knobs"])),
+    }
 }
 
 fn learnt(service: &Service, knobs: &Value) -> Vec<f64> {
-    let safe = service.space().values(&service.safe());
+    let safe = service.space().values(&service.safe_knobs());
     let value =
         |(knob, safe): (&trimtab_fleet::KnobRange, f64)| knobs[&knob.name].as_f64().unwrap_or(safe);
     service.knobs().iter().zip(safe).map(value).collect()

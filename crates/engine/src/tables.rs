@@ -103,7 +103,7 @@ pub fn status_text(status: &StatusBody) -> String {
         rows.add_row([
             service.name.clone(),
             format!("{} s", service.interval_ms as f64 / 1000.0),
-            service.algorithm.clone(),
+            [&[service.algorithm.clone()][..], &service.others].concat().join(", "),
             service.reward.clone(),
             names.join(", "),
         ]);

@@ -5,12 +5,13 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use trimtab_qoe::AggregateFormula;
 use trimtab_qoe::Statistic;
-use trimtab_steer::customize::{Cell, Known, Learner, Purpose, Trial};
+use trimtab_steer::customize::{Cell, Known, Learner, Point, Purpose, Trial};
 
 use crate::experiment::{Assignment, Part};
 use crate::scale::Scale;
 use crate::{
-    Configuration, Context, Decision, Interval, Key, KnobRange, RewardSource, Service, Summary,
+    Algorithms, Chosen, Configuration, Context, Decision, Interval, Key, KnobRange, RewardSource,
+    Service, Summary,
 };
 
 /// Intervals that may be open at a time: reports of the latest ones may still come.
@@ -25,10 +26,10 @@ pub enum Hold {
     Learning,
     /// Stay at the best guess of each context.
     Paused,
-    /// Run these values of the knobs under `[knobs]`, in their order, in every context.
+    /// Run this in every context.
     Pinned {
-        /// Kept inside the permitted ranges.
-        values: Vec<f64>,
+        /// Values of knobs, or another algorithm.
+        values: Chosen,
     },
 }
 
@@ -43,6 +44,26 @@ struct Open {
     part: Option<Part>,
 }
 
+/// The other algorithms that a service has, by the numbers that its learners know them by.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+struct Choice {
+    /// The incumbent first, where there is one.
+    others: Vec<String>,
+    has_incumbent: bool,
+}
+
+impl Choice {
+    fn of(service: &Service) -> Self {
+        let others = service.others().iter().map(|other| other.name().to_owned()).collect();
+        Self { others, has_incumbent: service.incumbent().is_some() }
+    }
+
+    /// Whether there is no choice.
+    fn is_none(&self) -> bool {
+        self.others.is_empty()
+    }
+}
+
 /// What was learnt of another description of the service is kept for so many proposals.
 const SHELVED: u64 = 200;
 
@@ -51,6 +72,8 @@ const SHELVED: u64 = 200;
 struct Shelf {
     learnt: Vec<KnobRange>,
     algorithm: String,
+    #[serde(default, skip_serializing_if = "Choice::is_none")]
+    choice: Choice,
     formulas: Vec<String>,
     #[serde(default, skip_serializing_if = "Scale::is_new")]
     scale: Scale,
@@ -70,6 +93,9 @@ pub struct Aggregate {
     algorithm: String,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     formulas: Vec<String>,
+    /// What else there was to choose from; nothing in what was kept before there was a choice.
+    #[serde(default, skip_serializing_if = "Choice::is_none")]
+    choice: Choice,
     /// What the rewards are that were learnt from, and how they go with their surrogate.
     #[serde(default, skip_serializing_if = "Scale::is_new")]
     scale: Scale,
@@ -84,7 +110,7 @@ pub struct Aggregate {
     /// The latest interval that was opened.
     latest: Option<Interval>,
     version: u64,
-    point: Vec<f64>,
+    point: Point,
     hold: Hold,
     /// Proposals until now: the counter of the draws.
     draws: u64,
@@ -117,6 +143,7 @@ impl Aggregate {
             learnt: Vec::new(),
             algorithm: String::new(),
             formulas: Vec::new(),
+            choice: Choice::default(),
             scale: Scale::default(),
             shelf: None,
             learners: BTreeMap::new(),
@@ -124,7 +151,7 @@ impl Aggregate {
             open: BTreeMap::new(),
             latest: None,
             version: 0,
-            point: Vec::new(),
+            point: Point::default(),
             hold: Hold::default(),
             draws: 0,
             prior: None,
@@ -152,10 +179,10 @@ impl Aggregate {
         Self { prior: Some(values), ..self }
     }
 
-    /// The best guess over all contexts, in values of the knobs under `[knobs]`: the mean of their centres, weighted by
-    /// their steps. `None` until there was a step.
+    /// The best guess over all contexts, in values of the knobs under `[knobs]`: the mean of where each
+    /// has come to, weighted by their steps. `None` until there was a step.
     pub fn guess(&self, service: &Service) -> Option<Vec<f64>> {
-        self.mean_centre(service).map(|point| service.space().values(&point))
+        self.mean_stand(service).map(|point| service.space().values(&point))
     }
 
     /// Which one it is.
@@ -189,14 +216,14 @@ impl Aggregate {
         self.open.get(&interval)?.part
     }
 
-    /// Starts learning again at these values of the knobs under `[knobs]`, in one context or all, as when an operator
-    /// rolls back.
-    pub fn restart_at(&mut self, service: &Service, context: Option<Context>, values: &[f64]) {
-        let point = service.space().unit(values);
+    /// Starts learning again at these values of the knobs under `[knobs]` or another algorithm, in one
+    /// context or all, as when an operator rolls back.
+    pub fn restart_at(&mut self, service: &Service, context: Option<Context>, chosen: &Chosen) {
+        let point = service.point(chosen);
         for (_, learner) in
             self.learners.iter_mut().filter(|(c, _)| context.is_none_or(|x| x == **c))
         {
-            learner.restart_at(&point);
+            learner.restart_at(point.clone());
         }
     }
 
@@ -230,7 +257,7 @@ impl Aggregate {
             }
         }
         let begun = self.latest.is_some_and(|latest| interval <= latest);
-        if !begun || self.point.is_empty() {
+        if !begun || self.point == Point::default() {
             self.latest = self.latest.max(Some(interval));
             let context = service.context_at(&self.key, interval);
             let trial = self.propose(service, context);
@@ -276,6 +303,7 @@ impl Aggregate {
             let put_away = Shelf {
                 learnt: self.learnt.clone(),
                 algorithm: std::mem::replace(&mut self.algorithm, algorithm.to_owned()),
+                choice: self.choice.clone(),
                 formulas: std::mem::replace(&mut self.formulas, formulas),
                 scale: std::mem::take(&mut self.scale),
                 learners: self.learners.clone(),
@@ -289,6 +317,7 @@ impl Aggregate {
                 Some(back) => {
                     (self.learnt, self.learners, self.scale) =
                         (back.learnt, back.learners, back.scale);
+                    self.choice = back.choice;
                 }
                 None if is_same_kind => self.begin_where_it_is(),
                 None => {
@@ -298,8 +327,9 @@ impl Aggregate {
             }
             self.shelf = (!put_away.learners.is_empty()).then(|| Box::new(put_away));
             self.open.clear();
-            self.point.clear();
+            self.point = Point::default();
         }
+        self.follow_choice(service);
         if self.learnt == service.knobs() {
             return;
         }
@@ -315,15 +345,39 @@ impl Aggregate {
         };
         self.learners.values_mut().for_each(|learner| learner.carry_over(to, service.safe()));
         self.open.clear();
-        self.point.clear();
+        self.point = Point::default();
+    }
+
+    /// What there is to choose from is another one: what was learnt of those that stay, stays.
+    fn follow_choice(&mut self, service: &Service) {
+        let choice = Choice::of(service);
+        if self.choice == choice {
+            return;
+        }
+        let then = std::mem::replace(&mut self.choice, choice);
+        let to = |number: u8| {
+            let name = then.others.get(usize::from(number).checked_sub(1)?)?;
+            service.other_named(name).map(|point| point.choice())
+        };
+        let others = self.others();
+        for learner in self.learners.values_mut() {
+            learner.choose_among(others, to, service.safe());
+        }
+        self.open.clear();
+        self.point = Point::default();
+    }
+
+    /// How many other algorithms there are; a service has no more than a number has room for.
+    fn others(&self) -> u8 {
+        u8::try_from(self.choice.others.len()).unwrap_or(u8::MAX)
     }
 
     /// Rewards are others from now on: each context begins at its best guess, and how high rewards
     /// were counts for nothing.
     fn begin_where_it_is(&mut self) {
         for learner in self.learners.values_mut() {
-            let centre = learner.centre().to_vec();
-            learner.restart_at(&centre);
+            let centre = learner.centre().clone();
+            learner.restart_at(centre);
         }
     }
 
@@ -336,23 +390,17 @@ impl Aggregate {
 
     /// The configuration in force.
     fn configuration(&self, service: &Service) -> Configuration {
-        Configuration {
-            version: self.version,
-            algorithm: service.algorithm().name.to_owned(),
-            knobs: service.configured(&self.point),
-        }
+        service.configuration(self.version, &self.point)
     }
 
     fn propose(&mut self, service: &Service, context: Context) -> Trial {
         let mut learner = self.take_learner(service, context);
         let trial = match &self.hold {
-            Hold::Paused => learner.hold_at(learner.centre().to_vec()),
-            Hold::Pinned { values } => learner.hold_at(service.space().unit(values)),
+            Hold::Paused => learner.hold_at(learner.centre().clone()),
+            Hold::Pinned { values } => learner.hold_at(service.point(values)),
             Hold::Learning => match self.assignment.as_ref().and_then(|a| a.values.as_ref()) {
                 // What keeps an aggregate safe counts more than what is compared.
-                Some(values) if !learner.is_resting() => {
-                    learner.hold_at(service.space().unit(values))
-                }
+                Some(values) if !learner.is_resting() => learner.hold_at(service.point(values)),
                 _ => {
                     self.draws += 1;
                     let random = draw(service.seed(), &self.key, context, self.draws);
@@ -367,8 +415,13 @@ impl Aggregate {
     /// The learner of a context, a new one where there is none, for as long as it looks at the others.
     fn take_learner(&mut self, service: &Service, context: Context) -> Learner {
         self.learners.remove(&context).unwrap_or_else(|| {
-            let start = self.start(service);
-            Learner::new(service.settings().clone(), start, service.safe(), service.active())
+            let (start, safe) = (self.start(service), service.safe_knobs());
+            let learner =
+                Learner::new(service.settings().clone(), start.clone(), safe, service.active());
+            match service.incumbent() {
+                Some(_) => learner.choosing(self.others(), service.begin(), service.safe()),
+                None => learner.choosing(self.others(), start.into(), service.safe()),
+            }
         })
     }
 
@@ -377,17 +430,18 @@ impl Aggregate {
         Known { others: self.learners.values().collect(), fleet: &self.heeds }
     }
 
-    /// Where a context that is new begins: at the mean of those that have learnt something.
+    /// Where in the knobs' cube a context that is new begins: at the mean of those that have learnt
+    /// something.
     fn start(&self, service: &Service) -> Vec<f64> {
         let prior = self.prior.as_ref().filter(|p| p.len() == service.knobs().len());
-        self.mean_centre(service).unwrap_or_else(|| match prior {
+        self.mean_stand(service).unwrap_or_else(|| match prior {
             Some(values) => service.space().unit(values),
             None => service.start(),
         })
     }
 
-    /// The mean of the centres of all contexts, weighted by their steps.
-    fn mean_centre(&self, service: &Service) -> Option<Vec<f64>> {
+    /// The mean of where the knobs of all contexts are best, weighted by their steps.
+    fn mean_stand(&self, service: &Service) -> Option<Vec<f64>> {
         let steps: f64 = self.learners.values().map(|l| f64::from(l.steps())).sum();
         if steps == 0.0 {
             return None;
@@ -395,7 +449,7 @@ impl Aggregate {
         let mut mean = vec![0.0; service.knobs().len()];
         for learner in self.learners.values() {
             let weight = f64::from(learner.steps()) / steps;
-            mean.iter_mut().zip(learner.centre()).for_each(|(m, c)| *m += weight * c);
+            mean.iter_mut().zip(learner.stand()).for_each(|(m, c)| *m += weight * c);
         }
         Some(mean)
     }
@@ -424,10 +478,10 @@ impl Aggregate {
         let broken = broken(service, summary);
         let reward = rewarded.map(|(reward, _)| reward);
         let mut learner = self.take_learner(service, open.context);
-        let before = service.configured(learner.centre());
+        let before = learner.centre().clone();
         let lesson =
             learner.observe_knowing(&open.trial, reward, !broken.is_empty(), &self.known());
-        let after = service.configured(learner.centre());
+        let after = learner.centre().clone();
         let active = learner.active().iter().map(|&k| service.knobs()[k].name.clone()).collect();
         if lesson.anew {
             // Contexts are of one network.
@@ -440,6 +494,7 @@ impl Aggregate {
             context: service.contexts().name(open.context),
             version: open.version,
             tried: service.configured(&open.trial.point),
+            algorithms: algorithms(service, [&open.trial.point, &before, &after]),
             purpose: open.trial.purpose,
             part: open.part,
             connections: summary.connections(),
@@ -449,8 +504,8 @@ impl Aggregate {
             broken,
             lesson,
             active,
-            before,
-            after,
+            before: service.configured(&before),
+            after: service.configured(&after),
         })
     }
 }
@@ -494,6 +549,15 @@ impl core::fmt::Display for Ended {
         }
         f.write_str(". No trial of it is open.")
     }
+}
+
+/// The algorithms of what was tried and of the best guess before and after it.
+fn algorithms(service: &Service, points: [&Point; 3]) -> Option<Algorithms> {
+    let name = |point| {
+        service.other(point).map_or(service.algorithm().name, crate::Other::name).to_owned()
+    };
+    let [tried, before, after] = points.map(name);
+    (!service.others().is_empty()).then_some(Algorithms { tried, before, after })
 }
 
 /// The guards that an interval breaks; none where too few connections show it.

@@ -16,6 +16,20 @@ pub struct Configuration {
     pub knobs: Vec<(String, f64)>,
 }
 
+/// What somebody says is to be in force.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum Chosen {
+    /// The service's algorithm with these values of the knobs under `[knobs]`, in their order; each
+    /// is kept inside its permitted range.
+    Knobs(Vec<f64>),
+    /// Another algorithm, as the service's description writes it.
+    Other {
+        /// Its text, e.g. `bbr` or `copa:mvfst`.
+        algorithm: String,
+    },
+}
+
 /// Why a configuration cannot be carried out here.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum ConfigurationError {

@@ -3,7 +3,7 @@
 use core::fmt;
 
 use serde::{Deserialize, Serialize};
-use trimtab_steer::customize::{Alarm, Lesson, Outcome, Purpose};
+use trimtab_steer::customize::{Alarm, Lesson, Outcome, Point, Purpose};
 
 use crate::experiment::Part;
 use crate::{Interval, Key, Service};
@@ -20,6 +20,17 @@ pub enum RewardSource {
     Missing,
 }
 
+/// The algorithms of a decision, as the service's description writes them.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Algorithms {
+    /// What was in force.
+    pub tried: String,
+    /// The best guess before it.
+    pub before: String,
+    /// The best guess after it.
+    pub after: String,
+}
+
 /// What became of an interval. Its [`Display`](fmt::Display) is a sentence or two for people.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Decision {
@@ -33,6 +44,9 @@ pub struct Decision {
     pub version: u64,
     /// The knobs that were in force.
     pub tried: Vec<(String, f64)>,
+    /// The algorithms, where the service has a choice.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub algorithms: Option<Algorithms>,
     /// Why those.
     pub purpose: Purpose,
     /// Which part of an experiment it was.
@@ -59,15 +73,27 @@ pub struct Decision {
 }
 
 impl Decision {
-    /// What other aggregates of the service may learn of it: the point of the unit cube that was
-    /// tried, and how much better it was than the safe configuration is expected to be here, in
+    /// What other aggregates of the service may learn of it: the point that was tried, and how much
+    /// better it was than the safe configuration is expected to be here, in
     /// deviations of this context's rewards. For [`Commons::add`](crate::Commons::add).
-    pub fn finding(&self, service: &Service) -> Option<(Vec<f64>, f64)> {
+    pub fn finding(&self, service: &Service) -> Option<(Point, f64)> {
         let Outcome::Noted { advantage: Some(advantage), .. } = self.lesson.outcome else {
             return None;
         };
+        if let Some(other) = self.other(service) {
+            return Some((other?, advantage));
+        }
         let values: Vec<f64> = self.tried.iter().take(service.knobs().len()).map(|t| t.1).collect();
-        (values.len() == service.knobs().len()).then(|| (service.space().unit(&values), advantage))
+        let is_whole = values.len() == service.knobs().len();
+        is_whole.then(|| (service.space().unit(&values).into(), advantage))
+    }
+
+    /// The other algorithm that was tried, none where the service has it no more; none where it was
+    /// the service's own.
+    fn other(&self, service: &Service) -> Option<Option<Point>> {
+        let tried = self.algorithms.as_ref().map(|algorithms| algorithms.tried.as_str());
+        let other = tried.filter(|tried| *tried != service.algorithm().name)?;
+        Some(service.other_named(other))
     }
 }
 
@@ -77,7 +103,10 @@ impl Decision {
     pub fn alarm_of_arm(&self, service: &Service) -> Option<Part> {
         let fell_back = matches!(self.lesson.outcome, Outcome::FellBack { .. });
         let is_held = self.purpose == Purpose::Held;
-        let is_safe = self.tried == service.configured(&service.safe());
+        let is_safe = match self.other(service) {
+            Some(other) => other == Some(service.safe()),
+            None => service.configuration(0, &service.safe()).knobs == self.tried,
+        };
         self.part.filter(|_| fell_back && is_held && !is_safe)
     }
 }
@@ -104,6 +133,12 @@ impl Decision {
                 f.write_str(if *held_back { ", up to the permitted range." } else { "." })
             }
             Outcome::Noted { expected, error, .. } => {
+                if let Some(Algorithms { before, after, .. }) = &self.algorithms
+                    && before != after
+                {
+                    write!(f, "{after} is better than {before} now")?;
+                    return write!(f, "; {expected:.4} ± {error:.4} is expected of it.");
+                }
                 let moved: Vec<String> = (self.before.iter().zip(&self.after))
                     .filter(|((_, before), (_, after))| before != after)
                     .map(|((knob, before), (_, after))| {
@@ -149,10 +184,16 @@ impl fmt::Display for Decision {
         }
         match self.purpose {
             Purpose::Explore { .. } => f.write_str("Tried a point near the best guess. ")?,
-            Purpose::Promising { expected, error } => write!(
-                f,
-                "Tried a point that may be better than the best guess, {expected:.4} ± {error:.4} by the model. "
-            )?,
+            Purpose::Promising { expected, error } => {
+                match self.algorithms.as_ref().filter(|a| a.tried != a.before) {
+                    Some(Algorithms { tried, .. }) => write!(f, "Tried {tried}, which")?,
+                    None => f.write_str("Tried a point that")?,
+                }
+                write!(
+                    f,
+                    " may be better than the best guess, {expected:.4} ± {error:.4} by the model. "
+                )?;
+            }
             Purpose::Best => f.write_str("Ran the best guess. ")?,
             Purpose::Test(_) => f.write_str("Tested whether a knob matters. ")?,
             Purpose::Safe => f.write_str("Ran the safe configuration. ")?,

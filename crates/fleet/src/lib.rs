@@ -64,15 +64,15 @@ mod sketch;
 mod summary;
 
 pub use aggregate::{Aggregate, CloseError, Ended, Hold, OPEN_MAX};
-pub use configuration::{Configuration, ConfigurationError};
+pub use configuration::{Chosen, Configuration, ConfigurationError};
 pub use context::{Context, Contexts, ContextsError, UtcOffset};
-pub use decision::{Decision, RewardSource};
+pub use decision::{Algorithms, Decision, RewardSource};
 pub use interval::Interval;
 pub use key::{Key, KeyError, Prefix, SERVICE_NAME_LEN_MAX, ServiceName};
 pub use report::{REPORT_BYTES_MAX, Report, ReportError};
 pub use reward::{Guard, GuardError};
-pub use service::{BUILT_IN_STATISTICS, KnobRange, Learning, Service, ServiceError};
+pub use service::{BUILT_IN_STATISTICS, KnobRange, Learning, Other, Service, ServiceError};
 pub use sketch::{RELATIVE_ERROR_MAX, Recorder, Sketch, SketchError, VALUE_MAX};
 pub use summary::{STATISTIC_NAME_LEN_MAX, STATISTICS_MAX, Summary, SummaryError};
-/// What the aggregates of a service found together, and a point of it.
-pub use trimtab_steer::customize::{Cell, Commons};
+/// What the aggregates of a service found together, a point of it, and what may be in force.
+pub use trimtab_steer::customize::{Cell, Commons, Point};

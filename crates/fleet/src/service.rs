@@ -6,14 +6,16 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 use toml::de::DeTable;
-use trimtab_cc::{Algorithm, Knob};
+use trimtab_cc::{Algorithm, Knob, Spec, SpecError};
 use trimtab_qoe::{AggregateFormula, FormulaError};
-use trimtab_steer::customize::{Dimension, Estimator, Preset, Settings, SettingsError, Space};
+use trimtab_steer::customize::{
+    Dimension, Estimator, Point, Preset, Settings, SettingsError, Space,
+};
 use trimtab_units::{Duration, ParseUnitError, Time};
 
 use crate::{
-    Context, Contexts, ContextsError, Guard, GuardError, Interval, Key, KeyError, ServiceName,
-    Summary, SummaryError,
+    Chosen, Configuration, Context, Contexts, ContextsError, Guard, GuardError, Interval, Key,
+    KeyError, ServiceName, Summary, SummaryError,
 };
 
 /// What every edge reports: throughput in Mbit/s, round-trip and request times in seconds, the
@@ -23,6 +25,25 @@ pub const BUILT_IN_STATISTICS: [&str; 5] =
 
 /// Shortest and longest interval.
 const INTERVALS: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(24 * 3600));
+
+/// The most other algorithms of a service: each has to be tried everywhere.
+const OTHERS_MAX: usize = 12;
+
+/// An algorithm that may take the place of the one whose knobs are learnt.
+#[derive(Clone, Debug)]
+pub struct Other {
+    /// As the service's description writes it.
+    pub(crate) name: String,
+    /// What that is.
+    pub(crate) spec: Spec,
+}
+
+impl Other {
+    /// As the service's description writes it, e.g. `copa:mvfst`.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+}
 
 /// A knob that is learnt, with its permitted range.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -107,6 +128,9 @@ pub struct Service {
     algorithm: &'static Algorithm,
     knobs: Vec<KnobRange>,
     fixed: Vec<(String, f64)>,
+    /// The incumbent first, where there is one.
+    others: Vec<Other>,
+    has_incumbent: bool,
     space: Space,
     active: usize,
     reward: AggregateFormula,
@@ -153,6 +177,31 @@ pub enum ServiceError {
     /// There is no such algorithm.
     #[error("there is no algorithm {0:?}: `trimtab cc list` names them")]
     Algorithm(String),
+    /// Another algorithm is none.
+    #[error("{what} {text:?}: {cause}")]
+    Other {
+        /// `incumbent` or `others`.
+        what: &'static str,
+        /// As it is written.
+        text: String,
+        /// What is wrong with it.
+        cause: SpecError,
+    },
+    /// Another algorithm is named twice.
+    #[error("{0} is named twice among algorithm, incumbent and others: leave one out")]
+    Twice(String),
+    /// Too many other algorithms.
+    #[error(
+        "{0} other algorithms: at most {OTHERS_MAX}, since each is tried in every context; leave \
+         out what is never best"
+    )]
+    TooMany(usize),
+    /// Gradients have no direction towards another algorithm.
+    #[error(
+        "incumbent and others need a model of the reward, which presets \"paper\" and \"pairs\" \
+         do not have: leave them out, or use preset = \"model\""
+    )]
+    ChoiceNeedsModel,
     /// The algorithm has no such knob.
     #[error("{algorithm} has no knob {knob:?}{}", did_you_mean(.nearest))]
     UnknownKnob {
@@ -273,6 +322,9 @@ impl ServiceError {
             Self::Contexts(ContextsError::Bands(_)) => at("contexts", "bands"),
             Self::Contexts(ContextsError::UtcOffset(_)) => at("contexts", "utc_offset"),
             Self::Algorithm(_) => vec![vec!["algorithm"]],
+            Self::Other { what, .. } => vec![vec![*what]],
+            Self::Twice(_) | Self::TooMany(_) => vec![vec!["others"]],
+            Self::ChoiceNeedsModel => vec![vec!["incumbent"], vec!["others"]],
             Self::UnknownKnob { knob, .. } => {
                 let tables = ["fixed", "safe", "start", "knobs"];
                 tables.into_iter().flat_map(|table| at(table, knob)).collect()
@@ -359,6 +411,22 @@ impl Service {
         &self.knobs
     }
 
+    /// What may take the place of that algorithm, the incumbent first where there is one.
+    pub fn others(&self) -> &[Other] {
+        &self.others
+    }
+
+    /// What was installed before, to which everything falls back.
+    pub fn incumbent(&self) -> Option<&str> {
+        self.others.first().filter(|_| self.has_incumbent).map(Other::name)
+    }
+
+    /// The same service with its own algorithm alone.
+    #[must_use]
+    pub fn alone(self) -> Self {
+        Self { others: Vec::new(), has_incumbent: false, ..self }
+    }
+
     /// The permitted box.
     pub fn space(&self) -> &Space {
         &self.space
@@ -421,18 +489,75 @@ impl Service {
         Self { seed, ..self }
     }
 
-    /// Where learning starts, in the unit cube.
+    /// Where the knobs' learning starts, in the unit cube.
     pub fn start(&self) -> Vec<f64> {
         self.space.unit(&self.knobs.iter().map(|k| k.start).collect::<Vec<_>>())
     }
 
-    /// The safe configuration, in the unit cube.
-    pub fn safe(&self) -> Vec<f64> {
+    /// The safe values of the knobs, in the unit cube.
+    pub fn safe_knobs(&self) -> Vec<f64> {
         self.space.unit(&self.knobs.iter().map(|k| k.safe).collect::<Vec<_>>())
     }
 
-    /// Knobs and values at a point of the unit cube, with the fixed ones.
-    pub fn configured(&self, point: &[f64]) -> Vec<(String, f64)> {
+    /// The safe configuration: the incumbent, or where there is none the safe knobs.
+    pub fn safe(&self) -> Point {
+        if self.has_incumbent { Point::other(1) } else { self.safe_knobs().into() }
+    }
+
+    /// What is in force first: the incumbent, or where there is none the knobs' start.
+    pub fn begin(&self) -> Point {
+        if self.has_incumbent { Point::other(1) } else { self.start().into() }
+    }
+
+    /// The other algorithm that is in force at a point; none at one of the knobs.
+    pub fn other(&self, point: &Point) -> Option<&Other> {
+        let index = usize::from(point.choice()).checked_sub(1)?;
+        self.others.get(index)
+    }
+
+    /// The point of the other algorithm of this name.
+    pub fn other_named(&self, name: &str) -> Option<Point> {
+        let index = self.others.iter().position(|other| other.name == name)?;
+        Some(Point::other(u8::try_from(index + 1).ok()?))
+    }
+
+    /// The other algorithm that edges run by this configuration; none where they run the service's
+    /// own, or one that it does not have.
+    pub fn other_in(&self, configuration: &Configuration) -> Option<&Other> {
+        let spec = configuration.spec().ok()?;
+        self.others.iter().find(|other| other.spec.is_same(&spec))
+    }
+
+    /// The point of a choice; the safe one where there is no such algorithm any more.
+    pub fn point(&self, chosen: &Chosen) -> Point {
+        match chosen {
+            Chosen::Knobs(values) => self.space.unit(values).into(),
+            Chosen::Other { algorithm } => {
+                self.other_named(algorithm).unwrap_or_else(|| self.safe())
+            }
+        }
+    }
+
+    /// A point as a choice.
+    pub fn chosen(&self, point: &Point) -> Chosen {
+        match self.other(point) {
+            Some(other) => Chosen::Other { algorithm: other.name.clone() },
+            None => Chosen::Knobs(self.space.values(point)),
+        }
+    }
+
+    /// What edges run at a point.
+    pub fn configuration(&self, version: u64, point: &Point) -> Configuration {
+        let algorithm = self.other(point).map_or(self.algorithm.name, |o| o.spec.algorithm().name);
+        Configuration { version, algorithm: algorithm.to_owned(), knobs: self.configured(point) }
+    }
+
+    /// Knobs and values at a point, with the fixed ones.
+    pub fn configured(&self, point: &Point) -> Vec<(String, f64)> {
+        if let Some(other) = self.other(point) {
+            let settings = other.spec.settings().iter();
+            return settings.map(|(knob, value)| ((*knob).to_owned(), *value)).collect();
+        }
         let names = self.knobs.iter().map(|k| k.name.clone());
         names.zip(self.space.values(point)).chain(self.fixed.iter().cloned()).collect()
     }

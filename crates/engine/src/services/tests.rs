@@ -8,14 +8,22 @@ const LENGTH_MS: i64 = 1_200_000;
 const BEGIN_MS: i64 = 1_000 * LENGTH_MS;
 
 fn services() -> Services {
-    let text = r#"
+    services_with("")
+}
+
+/// With more lines in the description of the service.
+fn services_with(more: &str) -> Services {
+    let text = format!(
+        r#"
         name = "tv"
         reward = "mean(throughput)"
         guards = ["mean(loss) < 0.1"]
+        {more}
         [knobs]
-        gamma = { min = 10, max = 5000, scale = "log" }
-        "#;
-    let service = Arc::new(Service::parse(text).unwrap());
+        gamma = {{ min = 10, max = 5000, scale = "log" }}
+        "#
+    );
+    let service = Arc::new(Service::parse(&text).unwrap());
     Services {
         infos: vec![info(&service, "mean(throughput)".to_owned())],
         all: [("tv".to_owned(), service)].into(),
@@ -158,4 +166,60 @@ fn a_mistake_in_a_file_is_told_with_its_line() {
         let said = said(interval, knob);
         assert!(said.contains(place) && said.contains(words), "{said}");
     }
+}
+
+const CHOICE: &str = "incumbent = \"cubic\"\nothers = [\"bbr\", \"copa:mvfst\"]";
+
+/// The configuration that an operator's wish puts in force.
+fn pinned(services: &Services, kept: &Kept, wish: &Wish) -> Result<Value, String> {
+    let at_ms = BEGIN_MS + LENGTH_MS * 3 / 2;
+    let held = services.wish(&name(), (kept.version, kept.state.as_deref()), wish, at_ms)?;
+    Ok(serde_json::from_str(&held.configuration.unwrap().1).unwrap())
+}
+
+#[test]
+fn the_incumbent_is_in_force_first_and_edges_get_algorithms_by_name() {
+    let services = services_with(CHOICE);
+    let first: Value = serde_json::from_str(&services.first(&name()).unwrap()).unwrap();
+    assert_eq!(first, json!({ "algorithm": "cubic", "knobs": {} }));
+    let info = &services.infos[0];
+    assert_eq!((info.incumbent.as_deref(), info.others.len()), (Some("cubic"), 3));
+    let mut kept = Kept::default();
+    decide(&services, &mut kept, 0, &[]);
+    let mut algorithms = Vec::new();
+    for n in 1..12 {
+        let version = kept.version;
+        let (closed, why) = decide(&services, &mut kept, n, &[(version, 5.0, 0.0)]);
+        assert_eq!(closed.reward, Some(5.0));
+        let tried = why["decision"]["algorithms"]["tried"].as_str().unwrap().to_owned();
+        if let Some((_, text)) = closed.configuration {
+            let configuration: Value = serde_json::from_str(&text).unwrap();
+            algorithms.push(configuration["algorithm"].as_str().unwrap().to_owned());
+        }
+        assert!(["cubic", "bbr", "copa:mvfst", "vivace"].contains(&tried.as_str()), "{tried}");
+    }
+    for name in ["bbr", "copa", "vivace"] {
+        assert!(algorithms.iter().any(|tried| tried == name), "{name}: {algorithms:?}");
+    }
+}
+
+#[test]
+fn an_operator_pins_another_algorithm_and_rolls_back_to_it() {
+    let services = services_with(CHOICE);
+    let mut kept = Kept::default();
+    decide(&services, &mut kept, 0, &[]);
+    let pin = |knobs: Value| pinned(&services, &kept, &Wish::Pin(knobs));
+    let copa = json!({ "algorithm": "copa", "knobs": { "delta": 0.04, "competitive": 0.0 } });
+    assert_eq!(pin(json!({ "algorithm": "copa:mvfst" })).unwrap(), copa);
+    assert_eq!(pin(json!({})).unwrap()["algorithm"], "cubic", "the safe one");
+    let gamma = pin(json!({ "gamma": 100.0 })).unwrap();
+    assert_eq!(gamma["algorithm"], "vivace");
+    let back = |text: &Value| pinned(&services, &kept, &Wish::Back(text.to_string())).unwrap();
+    assert_eq!((back(&copa), back(&gamma)), (copa.clone(), gamma));
+    // What the service has no more is kept as near as its own algorithm comes to it.
+    assert_eq!(back(&json!({ "algorithm": "vegas", "knobs": {} }))["algorithm"], "vivace");
+    let unknown = pin(json!({ "algorithm": "vegas" })).unwrap_err();
+    assert!(unknown.contains("there are cubic, bbr, copa:mvfst"), "{unknown}");
+    let both = pin(json!({ "algorithm": "bbr", "gamma": 1.0 })).unwrap_err();
+    assert!(both.contains("leave the knobs out"), "{both}");
 }

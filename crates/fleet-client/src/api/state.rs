@@ -171,6 +171,12 @@ pub struct ServiceInfo {
     pub interval_ms: i64,
     /// The algorithm whose knobs are learnt.
     pub algorithm: String,
+    /// What was installed before, to which everything falls back; none: the safe knobs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub incumbent: Option<String>,
+    /// Algorithms that may take its place, the incumbent first where there is one.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub others: Vec<String>,
     /// The reward, as it is written.
     pub reward: String,
     /// The knobs that may be learnt, with their ranges.

@@ -206,7 +206,8 @@ pub struct OrderBody {
     pub action: Action,
     /// The version that the operator looked at: refused where it is another by now.
     pub version: Option<u64>,
-    /// For `pin`: the knobs, as `{"gamma": 100}`; those left out are the safe ones.
+    /// For `pin`: the knobs, as `{"gamma": 100}`; those left out are the safe ones. Another algorithm
+    /// of the service as `{"algorithm": "bbr"}`; `{}` is the safe configuration.
     pub knobs: Option<Value>,
     /// For `rollback`: to what was in force in this interval.
     pub interval: Option<i64>,

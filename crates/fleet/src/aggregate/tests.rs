@@ -241,7 +241,7 @@ fn operators_hold_and_roll_back() {
         aggregate.open(&service, Interval(n));
         aggregate.close(&service, Interval(n), &back).unwrap();
     }
-    aggregate.set_hold(Hold::Pinned { values: vec![100.0, 1.0, 0.05] });
+    aggregate.set_hold(Hold::Pinned { values: Chosen::Knobs(vec![100.0, 1.0, 0.05]) });
     let pinned = aggregate.open(&service, Interval(9));
     let expected = [("gamma", 100.0), ("omega", 1.0), ("loss_filter", 0.05)];
     for ((name, value), (knob, want)) in pinned.knobs.iter().zip(expected) {
@@ -252,7 +252,7 @@ fn operators_hold_and_roll_back() {
     aggregate.set_hold(Hold::Paused);
     let paused = aggregate.open(&service, Interval(10));
     assert_eq!(aggregate.open(&service, Interval(11)).version, paused.version, "nothing changes");
-    aggregate.restart_at(&service, None, &[200.0, 2.0, 0.02]);
+    aggregate.restart_at(&service, None, &Chosen::Knobs(vec![200.0, 2.0, 0.02]));
     let context = service.context_at(aggregate.key(), Interval(12));
     let centre = service.space().values(aggregate.learner(context).unwrap().centre());
     assert!((centre[0] / 200.0 - 1.0).abs() < 1e-6 && (centre[1] / 2.0 - 1.0).abs() < 1e-6);
@@ -393,7 +393,7 @@ fn arms_give_way_to_what_keeps_an_aggregate_safe() {
     let mut aggregate = aggregate();
     (0..12).for_each(|n| drop(learn(&mut aggregate, &service, n)));
     let part = Part { study: 7, block: 0, arm: 1, wash_out: false };
-    let values = Some(vec![4000.0, 9.0, 0.0]);
+    let values = Some(Chosen::Knobs(vec![4000.0, 9.0, 0.0]));
     aggregate.assign(Some(Assignment { values, part: Some(part) }));
     let mut safe = 0;
     for n in 12..24 {
@@ -460,4 +460,118 @@ fn a_new_aggregate_may_begin_where_others_have_come_to() {
     let context = service.context_at(second.key(), Interval(0));
     let centre = service.space().values(second.learner(context).unwrap().centre());
     assert!((centre[0] / guess[0] - 1.0).abs() < 1e-6, "{centre:?} {guess:?}");
+}
+
+/// A service with CUBIC installed, and two others to choose from.
+fn choosing() -> Service {
+    service("incumbent = \"cubic\"\nothers = [\"bbr\", \"bbr3\"]")
+}
+
+/// What an interval brings: BBR twice as much as CUBIC, whatever the knobs of Vivace in between.
+fn of_algorithm(configuration: &Configuration) -> f64 {
+    match configuration.algorithm.as_str() {
+        "cubic" => 10.0,
+        "bbr" => 20.0,
+        "bbr3" => 15.0,
+        _ => 12.0,
+    }
+}
+
+/// Runs intervals of one context; what was in force in each, and what was said of it.
+fn run_choice(
+    aggregate: &mut Aggregate,
+    service: &Service,
+    intervals: std::ops::Range<u64>,
+) -> Vec<(String, String)> {
+    let mut course = Vec::new();
+    for n in intervals {
+        // The same hour of each day.
+        let interval = Interval(72 * n);
+        let configuration = aggregate.open(service, interval);
+        let reward = of_algorithm(&configuration);
+        let back = summary(&[("bitrate", reward), ("rebuffering", 0.0)]);
+        let decision = aggregate.close(service, interval, &back).unwrap();
+        let algorithms = decision.algorithms.as_ref().unwrap();
+        assert_eq!(algorithms.tried, configuration.algorithm);
+        course.push((configuration.algorithm, decision.to_string()));
+    }
+    course
+}
+
+#[test]
+fn it_learns_which_algorithm_is_best_from_the_incumbent_on() {
+    let service = choosing();
+    let mut aggregate = aggregate();
+    let course = run_choice(&mut aggregate, &service, 0..60);
+    assert_eq!(course[0].0, "cubic");
+    let late = course[30..].iter().filter(|(algorithm, _)| algorithm == "bbr").count();
+    assert!(late >= 25, "{late} of 30");
+    let tried = |text: &str| course.iter().any(|(_, said)| said.contains(text));
+    assert!(tried("Tried bbr, which may be better than the best guess"), "{course:?}");
+    assert!(tried("bbr is better than "), "{course:?}");
+}
+
+#[test]
+fn findings_of_an_algorithm_are_heeded_by_other_aggregates() {
+    let service = choosing();
+    let mut commons = crate::Commons::default();
+    let mut first = aggregate();
+    for n in 0..60 {
+        let interval = Interval(72 * n);
+        let reward = of_algorithm(&first.open(&service, interval));
+        let back = summary(&[("bitrate", reward), ("rebuffering", 0.0)]);
+        let decision = first.close(&service, interval, &back).unwrap();
+        if let Some((point, advantage)) = decision.finding(&service) {
+            commons.add(&point, advantage);
+        }
+    }
+    let sooner = |heeds: bool| {
+        let mut second = Aggregate::new("tv/198.51.100.0/24".parse().unwrap());
+        second.heed(if heeds { commons.cells() } else { &[] });
+        let course = run_choice(&mut second, &service, 0..8);
+        course.iter().filter(|(algorithm, _)| algorithm == "bbr").count()
+    };
+    assert!(sooner(true) > sooner(false), "{} {}", sooner(true), sooner(false));
+}
+
+#[test]
+fn what_is_pinned_may_be_another_algorithm() {
+    let service = choosing();
+    let mut aggregate = aggregate();
+    aggregate.open(&service, Interval(0));
+    let values = Chosen::Other { algorithm: "bbr3".to_owned() };
+    aggregate.set_hold(Hold::Pinned { values: values.clone() });
+    assert_eq!(aggregate.open(&service, Interval(1)).to_string(), "bbr3");
+    let state = serde_json::to_string(&aggregate).unwrap();
+    let mut again: Aggregate = serde_json::from_str(&state).unwrap();
+    assert_eq!(again.open(&service, Interval(2)).to_string(), "bbr3");
+    again.restart_at(&service, None, &values);
+    again.set_hold(Hold::Learning);
+    assert_eq!(again.open(&service, Interval(3)).algorithm, "bbr3", "learning begins there");
+}
+
+/// The store has aggregates of before a service had an incumbent; and descriptions change.
+#[test]
+fn what_was_learnt_of_the_knobs_stays_when_a_choice_comes_and_goes() {
+    let (alone, with) = (service(""), choosing());
+    let mut aggregate = aggregate();
+    (0..30).for_each(|n| drop(learn(&mut aggregate, &alone, n)));
+    let state = serde_json::to_string(&aggregate).unwrap();
+    assert!(!state.contains("choice"), "as it always was");
+    let mut aggregate: Aggregate = serde_json::from_str(&state).unwrap();
+    let context = with.context_at(aggregate.key(), Interval(29));
+    let trials = aggregate.learner(context).unwrap().steps();
+    // The incumbent, of which nothing is known, is looked at first.
+    let at = (30..).map(Interval).find(|n| with.context_at(aggregate.key(), *n) == context);
+    assert_eq!(aggregate.open(&with, at.unwrap()).algorithm, "cubic");
+    assert_eq!(aggregate.learner(context).unwrap().steps(), trials);
+    assert_eq!(aggregate.open(&alone, Interval(400)).algorithm, "vivace");
+    assert!(aggregate.learner(context).unwrap().steps() >= trials);
+    // Another order of the same ones is the same.
+    let swapped = service("incumbent = \"cubic\"\nothers = [\"bbr3\", \"bbr\"]");
+    let mut first = Aggregate::new("tv/198.51.100.0/24".parse().unwrap());
+    run_choice(&mut first, &with, 0..60);
+    let after = run_choice(&mut first, &swapped, 60..80);
+    let best = after.iter().filter(|(algorithm, _)| algorithm == "bbr").count();
+    assert!(best >= 15, "{best} of 20");
 }

@@ -241,7 +241,7 @@ fn a_rollout_switches_from_the_interval_after_the_open_one_on() {
     assert_eq!(arms(&last, 1011), [Some((1, 1, false)), Some((1, 0, false))]);
     assert_eq!(arms(&last, 1014), [Some((2, 1, false)); 2]);
     // What is over is kept by all, those too that came later and have no place.
-    let safe = service().space().values(&service().safe());
+    let safe = service().chosen(&service().safe());
     for (step, kept, values) in
         [(Step::Finish, 1, Some(safe)), (Step::Back { why: "mean(loss)".to_owned() }, 0, None)]
     {
@@ -259,9 +259,13 @@ fn an_arm_sets_what_it_names_and_the_rest_is_safe() {
     let knobs = |pairs: &[(&str, f64)]| {
         Arm::Knobs(pairs.iter().map(|(name, value)| ((*name).to_owned(), *value)).collect())
     };
-    let safe = Arm::Safe.values(&service).unwrap().unwrap();
+    let values = |arm: Arm| match arm.values(&service).unwrap() {
+        Some(Chosen::Knobs(values)) => values,
+        other => panic!("{arm}: {other:?}"),
+    };
+    let safe = values(Arm::Safe);
     assert_eq!(Arm::Learn.values(&service), Ok(None));
-    let set = knobs(&[("omega", 2.5)]).values(&service).unwrap().unwrap();
+    let set = values(knobs(&[("omega", 2.5)]));
     assert_eq!(set, [safe[0], 2.5]);
     near(set[0], 900.0);
     assert_eq!(knobs(&[("omega", 2.5), ("gamma", 3.0)]).to_string(), "gamma=3,omega=2.5");

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 use trimtab_qoe::FormulaError;
 
 use super::{GuardMetricError, Knobs, chance};
-use crate::{Interval, Service};
+use crate::{Chosen, Interval, Other, Service};
 
 /// The longest experiment, in intervals.
 pub const LENGTH_MAX: u32 = 100_000;
@@ -20,22 +20,31 @@ pub(super) const GUARDS_MAX: usize = 8;
 pub enum Arm {
     /// What the learner proposes.
     Learn,
-    /// The service's safe configuration.
+    /// The service's safe configuration: the incumbent, where it has one.
     Safe,
+    /// Another algorithm of the service, as its description writes it.
+    Algorithm(String),
     /// These knobs, as `{"gamma": 100}`; the others have their safe values.
     Knobs(Knobs),
 }
 
 impl Arm {
-    /// Values of the knobs that may be learnt; none: what is learnt.
-    pub(super) fn values(&self, service: &Service) -> Result<Option<Vec<f64>>, SpecError> {
-        let safe = || service.space().values(&service.safe());
-        let mut values = match self {
+    /// What it puts in force; none: what is learnt.
+    pub(super) fn values(&self, service: &Service) -> Result<Option<Chosen>, SpecError> {
+        let knobs = match self {
             Self::Learn => return Ok(None),
-            Self::Safe => return Ok(Some(safe())),
-            Self::Knobs(_) => safe(),
+            Self::Safe => return Ok(Some(service.chosen(&service.safe()))),
+            Self::Algorithm(name) => {
+                let unknown = || {
+                    let known: Vec<&str> = service.others().iter().map(Other::name).collect();
+                    SpecError::Algorithm { name: name.clone(), known: known.join(", ") }
+                };
+                let point = service.other_named(name).ok_or_else(unknown)?;
+                return Ok(Some(service.chosen(&point)));
+            }
+            Self::Knobs(knobs) => knobs,
         };
-        let Self::Knobs(knobs) = self else { return Ok(None) };
+        let mut values = service.space().values(&service.safe_knobs());
         for (name, &value) in knobs {
             let index = service.knobs().iter().position(|knob| knob.name == *name);
             let index = index.ok_or_else(|| {
@@ -49,7 +58,7 @@ impl Arm {
             }
             values[index] = value;
         }
-        Ok(Some(values))
+        Ok(Some(Chosen::Knobs(values)))
     }
 }
 
@@ -58,6 +67,7 @@ impl core::fmt::Display for Arm {
         match self {
             Self::Learn => f.write_str("learn"),
             Self::Safe => f.write_str("safe"),
+            Self::Algorithm(name) => f.write_str(name),
             Self::Knobs(knobs) => {
                 let all: Vec<String> = knobs.iter().map(|(k, v)| format!("{k}={v}")).collect();
                 f.write_str(&all.join(","))
@@ -157,6 +167,17 @@ pub enum SpecError {
         wash_out: u32,
         /// Of how many.
         of: u32,
+    },
+    /// An algorithm that the service does not have.
+    #[error(
+        "the service has no other algorithm {name:?}: there are {known}; incumbent and others in its \
+         description name them"
+    )]
+    Algorithm {
+        /// As given.
+        name: String,
+        /// Those that it has.
+        known: String,
     },
     /// A knob that may not be set.
     #[error("no knob {name:?} may be set here: there are {known}")]

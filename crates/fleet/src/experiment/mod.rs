@@ -39,7 +39,7 @@ use serde::{Deserialize, Serialize};
 use trimtab_qoe::AggregateFormula;
 
 use crate::aggregate::mix;
-use crate::{Interval, Service, Summary};
+use crate::{Chosen, Interval, Service, Summary};
 
 /// The name of the service's reward as a success metric.
 const REWARD: &str = "reward";
@@ -68,9 +68,10 @@ impl Part {
 /// What an experiment wants of an aggregate in an interval.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Assignment {
-    /// Values of the knobs under `[knobs]`, in their order; none: what is learnt.
+    /// Values of the knobs under `[knobs]`, in their order, or another algorithm; none: what is
+    /// learnt.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub values: Option<Vec<f64>>,
+    pub values: Option<Chosen>,
     /// What it is part of; none where nothing is measured.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub part: Option<Part>,
@@ -81,7 +82,7 @@ pub struct Assignment {
 pub struct Plan {
     what: What,
     /// Of control and treatment.
-    arms: [Option<Vec<f64>>; 2],
+    arms: [Option<Chosen>; 2],
     /// What says which arm is better.
     metric: AggregateFormula,
     guards: Vec<GuardMetric>,

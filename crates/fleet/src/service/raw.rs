@@ -1,12 +1,15 @@
 //! A service's description as it is written, and its checks.
 
 use serde::Deserialize;
-use trimtab_cc::find;
+use trimtab_cc::{Spec, find};
 use trimtab_qoe::AggregateFormula;
-use trimtab_steer::customize::{Dimension, Space};
+use trimtab_steer::customize::{Dimension, Estimator, Space};
 use trimtab_units::Duration;
 
-use super::{BUILT_IN_STATISTICS, INTERVALS, KnobRange, Learning, Service, ServiceError, knob};
+use super::{
+    BUILT_IN_STATISTICS, INTERVALS, KnobRange, Learning, OTHERS_MAX, Other, Service, ServiceError,
+    knob,
+};
 use crate::summary::check_name;
 use crate::{Contexts, Guard};
 
@@ -19,6 +22,9 @@ pub(super) struct Raw {
     interval: String,
     #[serde(default = "vivace")]
     algorithm: String,
+    incumbent: Option<String>,
+    #[serde(default)]
+    others: Vec<String>,
     reward: String,
     surrogate: Option<String>,
     #[serde(default)]
@@ -101,6 +107,11 @@ impl Raw {
             return Err(ServiceError::Active(active));
         }
         let fixed = self.fixed(algorithm, &knobs)?;
+        let settings = self.learning.settings()?;
+        let others = self.others()?;
+        if !others.is_empty() && settings.estimator != Estimator::Model {
+            return Err(ServiceError::ChoiceNeedsModel);
+        }
         let statistics = self.names()?;
         let names: Vec<&str> = statistics.iter().map(String::as_str).collect();
         let formula = |what, text: &str| {
@@ -126,11 +137,35 @@ impl Raw {
             surrogate,
             guards: guards?,
             connections_min: self.connections_min,
-            settings: self.learning.settings()?,
+            settings,
+            has_incumbent: self.incumbent.is_some(),
+            others,
             seed: self.seed,
             contexts: self.contexts,
             statistics,
         })
+    }
+
+    /// The incumbent, and what else may take the place of the algorithm whose knobs are learnt.
+    fn others(&self) -> Result<Vec<Other>, ServiceError> {
+        let incumbent = self.incumbent.iter().map(|text| ("incumbent", text));
+        let mut others: Vec<Other> = Vec::new();
+        for (what, text) in incumbent.chain(self.others.iter().map(|text| ("others", text))) {
+            let spec: Spec = text.parse().map_err(|cause| ServiceError::Other {
+                what,
+                text: text.clone(),
+                cause,
+            })?;
+            let is_own = *text == self.algorithm;
+            if is_own || others.iter().any(|other| other.spec.is_same(&spec)) {
+                return Err(ServiceError::Twice(text.clone()));
+            }
+            others.push(Other { name: text.clone(), spec });
+        }
+        if others.len() > OTHERS_MAX {
+            return Err(ServiceError::TooMany(others.len()));
+        }
+        Ok(others)
     }
 
     /// The names that formulas may read.

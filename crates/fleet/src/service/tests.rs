@@ -167,7 +167,8 @@ fn a_point_and_its_values_are_the_same_place() {
     let service = Service::parse(GAMES).unwrap();
     for step in 0..=10 {
         let point = vec![f64::from(step) / 10.0; 3];
-        let values: Vec<f64> = service.configured(&point)[..3].iter().map(|k| k.1).collect();
+        let values: Vec<f64> =
+            service.configured(&point.clone().into())[..3].iter().map(|k| k.1).collect();
         for (knob, value) in service.knobs().iter().zip(&values) {
             let range = knob.dimension.min..=knob.dimension.max;
             assert!(range.contains(value), "{} = {value}", knob.name);
@@ -176,4 +177,64 @@ fn a_point_and_its_values_are_the_same_place() {
             assert!((x - back).abs() < 1e-9, "{x} {back}");
         }
     }
+}
+
+const CHOICE: &str = r#"
+name = "tv"
+incumbent = "cubic"
+others = ["bbr", "copa:mvfst"]
+reward = "mean(throughput)"
+[knobs]
+gamma = { min = 10, max = 5000, scale = "log" }
+[safe]
+gamma = 100
+"#;
+
+#[test]
+fn the_incumbent_is_what_is_safe_and_what_is_in_force_first() {
+    let service = Service::parse(CHOICE).unwrap();
+    let names: Vec<&str> = service.others().iter().map(Other::name).collect();
+    assert_eq!((service.incumbent(), names), (Some("cubic"), vec!["cubic", "bbr", "copa:mvfst"]));
+    assert_eq!(service.safe(), service.begin());
+    assert_eq!(service.configuration(1, &service.safe()).to_string(), "cubic");
+    assert_eq!(service.configuration(1, &service.start().into()).algorithm, "vivace");
+    let copa = service.other_named("copa:mvfst").unwrap();
+    let configuration = service.configuration(7, &copa);
+    assert_eq!(configuration.to_string(), "copa:delta=0.04,competitive=0");
+    assert_eq!(service.other_in(&configuration).unwrap().name(), "copa:mvfst");
+    for chosen in [
+        Chosen::Other { algorithm: "copa:mvfst".to_owned() },
+        Chosen::Knobs(service.space().values(&service.start())),
+    ] {
+        assert_eq!(service.chosen(&service.point(&chosen)), chosen);
+    }
+    // An algorithm that the description has no more is the safe one.
+    let gone = Chosen::Other { algorithm: "vegas".to_owned() };
+    assert_eq!(service.point(&gone), service.safe());
+    let alone = service.alone();
+    assert_eq!((alone.others().len(), alone.safe().choice()), (0, 0));
+}
+
+#[test]
+fn an_algorithm_to_choose_is_one_of_the_table_and_named_once() {
+    let said = |from: &str, to: &str| {
+        assert!(CHOICE.contains(from), "{from}");
+        let text = CHOICE.replace(from, to);
+        let error = Service::parse(&text).unwrap_err();
+        let key = text[error.offset(&text)..].split(' ').next().unwrap_or_default().to_owned();
+        (key, error.to_string())
+    };
+    let (key, why) = said("\"cubic\"", "\"cubik\"");
+    assert!(key == "incumbent" && why.starts_with("incumbent \"cubik\": "), "{key}: {why}");
+    let (key, why) = said("\"bbr\"", "\"bbr:gain=2\"");
+    assert!(key == "others" && why.contains("gain"), "{key}: {why}");
+    for twice in ["cubic", "vivace"] {
+        let (key, why) = said("\"bbr\"", &format!("{twice:?}"));
+        assert!(key == "others" && why.contains("is named twice"), "{key}: {why}");
+    }
+    let many: Vec<String> = (1..=12).map(|n| format!("\"bbr:bw_window={}\"", n + 2)).collect();
+    let (_, why) = said("\"bbr\"", &many.join(", "));
+    assert!(why.starts_with("14 other algorithms: at most 12"), "{why}");
+    let (key, why) = said("[safe]", "[learning]\npreset = \"paper\"\n[safe]");
+    assert!(key == "incumbent" && why.contains("need a model"), "{key}: {why}");
 }

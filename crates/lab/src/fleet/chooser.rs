@@ -59,7 +59,7 @@ pub(super) fn run(field: &Field<'_>, scheme: &Scheme) -> Result<Course, Simulate
             return Err(fail(format!("{knobs} numbers from 0 to 1 were to come, not {point:?}")));
         }
         point.iter_mut().for_each(|x| *x = x.clamp(0.0, 1.0));
-        let summary = field.summary(n, Some(field.spec(&point)), Sample::Run);
+        let summary = field.summary(n, Some(field.spec(&point.clone().into())), Sample::Run);
         let reward = field.reward(&summary);
         chooser.learn(&context, &point, reward).map_err(fail)?;
         course.note(field.scenario, &summary, reward);

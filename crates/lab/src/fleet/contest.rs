@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use rand::RngExt;
 use rand_pcg::Pcg64Mcg;
 use trimtab_cc::Spec;
-use trimtab_fleet::{Aggregate, Configuration, Context, Interval, Key, Service, Sketch, Summary};
+use trimtab_fleet::{Aggregate, Context, Interval, Key, Point, Service, Sketch, Summary};
 use trimtab_steer::customize::{Cell, Outcome};
 use trimtab_units::Duration;
 
@@ -25,10 +25,10 @@ const EPSILON: f64 = 0.1;
 pub(super) enum Policy<'a> {
     /// The production code.
     Learner(&'a Service),
-    /// One point of the permitted box.
-    Point(Vec<f64>),
-    /// One point for each context.
-    ByContext(&'a BTreeMap<Context, Vec<f64>>),
+    /// One point of the permitted box, or another algorithm of the service.
+    Point(Point),
+    /// One of these for each context.
+    ByContext(&'a BTreeMap<Context, Point>),
     /// Any algorithm; without one a sender that sees the link, which none is better than.
     Algorithm(Option<Box<Spec>>),
     /// Random points, then the best of them.
@@ -50,6 +50,8 @@ pub(super) struct Course {
     pub(super) fallbacks: Vec<u64>,
     /// The best guesses at the end, by context: knobs and values.
     pub(super) learnt: Vec<(String, Vec<(String, f64)>)>,
+    /// Intervals of the last third by the algorithm that was in force, as the service names it.
+    pub(super) ran: BTreeMap<String, u64>,
 }
 
 impl Course {
@@ -88,7 +90,7 @@ pub(super) struct Run<'a> {
     arms: BTreeMap<Context, Arms>,
     course: Course,
     /// What the learner found since it was last asked: points and how much better they were than the safe one.
-    found: Vec<(Vec<f64>, f64)>,
+    found: Vec<(Point, f64)>,
     /// Whether the best guess is looked at in the last third, too.
     looks: bool,
 }
@@ -112,7 +114,7 @@ impl<'a> Run<'a> {
     }
 
     /// What was found since it was last asked.
-    pub(super) fn take_found(&mut self) -> Vec<(Vec<f64>, f64)> {
+    pub(super) fn take_found(&mut self) -> Vec<(Point, f64)> {
         core::mem::take(&mut self.found)
     }
 
@@ -138,7 +140,7 @@ impl<'a> Run<'a> {
             Policy::Point(point) => Some(field.spec(point)),
             Policy::ByContext(points) => Some(match points.get(&context) {
                 Some(point) => field.spec(point),
-                None => field.spec(&field.service.start()),
+                None => field.spec(&field.service.begin()),
             }),
             Policy::Algorithm(spec) => spec.as_deref().copied(),
             Policy::RandomSearch | Policy::EpsilonGreedy => {
@@ -146,20 +148,24 @@ impl<'a> Run<'a> {
                 let arms = self.arms.entry(context).or_insert_with(|| field.arms(greedy, context));
                 let chosen = arms.choose();
                 arm = Some(chosen);
-                Some(field.spec(&arms.points[chosen]))
+                Some(field.spec(&arms.points[chosen].clone().into()))
             }
         };
         let summary = field.summary(n, spec, Sample::Run);
         let reward = field.reward(&summary);
         if let Policy::Learner(service) = self.policy {
             let guess = self.learner.learner(context).map(|l| field.spec(l.centre()));
+            let is_late = is_late(field.scenario, n);
             if let Ok(decision) = self.learner.close(service, interval, &summary) {
+                if let Some(algorithms) = decision.algorithms.as_ref().filter(|_| is_late) {
+                    *self.course.ran.entry(algorithms.tried.clone()).or_default() += 1;
+                }
                 if matches!(decision.lesson.outcome, Outcome::FellBack { .. }) {
                     self.course.fallbacks.push(n);
                 }
                 self.found.extend(decision.finding(service));
             }
-            if let Some(guess) = guess.filter(|_| self.looks && is_late(field.scenario, n)) {
+            if let Some(guess) = guess.filter(|_| self.looks && is_late) {
                 let reward = field.reward(&field.summary(n, Some(guess), Sample::Run));
                 self.course.guessed.push(reward);
             }
@@ -174,8 +180,8 @@ impl<'a> Run<'a> {
         if let Policy::Learner(service) = self.policy {
             let contexts = service.contexts();
             let of = |c: Context| {
-                let centre = self.learner.learner(c)?.centre();
-                Some((contexts.name(c), service.configured(centre)))
+                let stand = self.learner.learner(c)?.stand().to_vec();
+                Some((contexts.name(c), service.configured(&stand.into())))
             };
             self.course.learnt = contexts.all().filter_map(of).collect();
         }
@@ -226,12 +232,12 @@ impl Field<'_> {
         summary
     }
 
-    /// The algorithm at a point of the permitted box.
-    pub(super) fn spec(&self, point: &[f64]) -> Spec {
-        let knobs = self.service.configured(point);
-        let algorithm = self.service.algorithm().name.to_owned();
-        let configuration = Configuration { version: 0, algorithm, knobs };
-        configuration.spec().expect("the permitted box lies within the algorithm's ranges")
+    /// The algorithm at a point of the permitted box, or another one.
+    pub(super) fn spec(&self, point: &Point) -> Spec {
+        self.service
+            .configuration(0, point)
+            .spec()
+            .expect("the permitted box lies within the algorithm's ranges")
     }
 
     /// The reward; the worst that there is without one.

@@ -1,7 +1,7 @@
 //! The best fixed configurations in hindsight, by search over many on the same links.
 //!
 //! Three rounds, each with more intervals and fewer candidates: points spread evenly over the
-//! permitted box and where learning starts; the best of them and points near those; the best again.
+//! permitted box, where learning starts, and the other algorithms of the service; the best of them and points near those; the best again.
 //! It may miss the very best, so a learner may come out above it. They are looked for on other
 //! connections of the same kind than those of the run: what is best on few connections is best by
 //! luck, too, and nobody could have known.
@@ -9,7 +9,7 @@
 use std::collections::BTreeMap;
 
 use rand::RngExt;
-use trimtab_fleet::Context;
+use trimtab_fleet::{Context, Point};
 
 use super::connection::{Sample, generator};
 use super::contest::{Field, halton};
@@ -25,16 +25,19 @@ const NEAR: (usize, f64) = (4, 0.15);
 #[derive(Clone, Debug, Default)]
 pub(super) struct Hindsight {
     /// The best for each context.
-    pub(super) best: BTreeMap<Context, Vec<f64>>,
+    pub(super) best: BTreeMap<Context, Point>,
     /// Mean reward over all contexts of the points of the first round, in their order.
     pub(super) first_round: Vec<f64>,
 }
 
 /// The points of the first round: alike for all aggregates.
-pub(super) fn candidates(field: &Field<'_>) -> Vec<Vec<f64>> {
-    let knobs = field.service.knobs().len();
+pub(super) fn candidates(field: &Field<'_>) -> Vec<Point> {
+    let service = field.service;
+    let knobs = service.knobs().len();
     let spread = (0..field.scenario.fixed).map(|i| halton(i, knobs));
-    [field.service.start(), field.service.safe()].into_iter().chain(spread).collect()
+    let named = [service.start(), service.safe_knobs()];
+    let others = service.others().iter().filter_map(|other| service.other_named(other.name()));
+    named.into_iter().chain(spread).map(Point::from).chain(others).collect()
 }
 
 /// Searches for one aggregate.
@@ -53,10 +56,10 @@ pub(super) fn search(field: &Field<'_>) -> Hindsight {
         let mut points = best(scores, KEPT[0]);
         let parts = [8, u64::from(field.aggregate), u64::from(context.0)];
         let mut random = generator(field.seed, &parts);
-        for point in points.clone().iter().take(3) {
+        for point in points.clone().iter().filter_map(Point::knobs).take(3) {
             points.extend((0..NEAR.0).map(|_| {
                 let near = |x: &f64| x + NEAR.1 * (2.0 * random.random::<f64>() - 1.0);
-                point.iter().map(near).map(|x| x.clamp(0.0, 1.0)).collect::<Vec<f64>>()
+                Point::Knobs(point.iter().map(near).map(|x| x.clamp(0.0, 1.0)).collect())
             }));
         }
         let points = best(scored(field, points, intervals, ROUNDS[1]), KEPT[1]);
@@ -69,13 +72,13 @@ pub(super) fn search(field: &Field<'_>) -> Hindsight {
 /// Mean reward of each point over so many intervals, spread evenly.
 fn scored(
     field: &Field<'_>,
-    points: Vec<Vec<f64>>,
+    points: Vec<Point>,
     intervals: &[u64],
     count: usize,
-) -> Vec<(Vec<f64>, f64)> {
+) -> Vec<(Point, f64)> {
     let count = count.min(intervals.len());
     let at = |k: usize| intervals[(2 * k + 1) * intervals.len() / (2 * count)];
-    let score = |point: &[f64]| {
+    let score = |point: &Point| {
         let spec = field.spec(point);
         let reward = |k| field.reward(&field.summary(at(k), Some(spec), Sample::Apart));
         (0..count).map(reward).sum::<f64>() / count as f64
@@ -83,7 +86,7 @@ fn scored(
     points.into_iter().map(|point| (score(&point), point)).map(|(s, p)| (p, s)).collect()
 }
 
-fn best(mut scored: Vec<(Vec<f64>, f64)>, count: usize) -> Vec<Vec<f64>> {
+fn best(mut scored: Vec<(Point, f64)>, count: usize) -> Vec<Point> {
     scored.sort_by(|a, b| b.1.total_cmp(&a.1));
     scored.into_iter().take(count).map(|(point, _)| point).collect()
 }

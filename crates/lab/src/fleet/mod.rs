@@ -12,7 +12,7 @@ mod result;
 mod scenario;
 
 use crate::run::pool::{Effort, Interrupted, run_all};
-use trimtab_fleet::{Service, Summary};
+use trimtab_fleet::{Point, Service, Summary};
 use trimtab_steer::customize::{Commons, Preset, Settings};
 
 pub use chooser::{Chooser, Scheme, SimulateError};
@@ -80,12 +80,13 @@ fn contest(
     all: bool,
 ) -> Result<Vec<Fared>, Interrupted> {
     let service = service.clone().with_seed(seed);
-    let paper = service.clone().with_settings(Settings::of(Preset::Paper));
-    let pairs = service.clone().with_settings(Settings::of(Preset::Pairs));
+    let alone = service.clone().alone();
+    let paper = alone.clone().with_settings(Settings::of(Preset::Paper));
+    let pairs = alone.with_settings(Settings::of(Preset::Pairs));
     let field = |aggregate: u32| Field { scenario, service: &service, seed, aggregate };
     let search = all && scenario.fixed > 1;
-    let mut plain = vec![("start".to_owned(), Policy::Point(service.start()))];
-    if service.start() != service.safe() {
+    let mut plain = vec![("start".to_owned(), Policy::Point(service.start().into()))];
+    if service.safe().knobs() != Some(&service.start()) {
         plain.push(("safe".to_owned(), Policy::Point(service.safe())));
     }
     if search {
@@ -183,11 +184,11 @@ enum Done {
 }
 
 /// The point of the first round that was best over all aggregates.
-fn best_single(field: &Field<'_>, found: &[Hindsight]) -> Vec<f64> {
+fn best_single(field: &Field<'_>, found: &[Hindsight]) -> Point {
     let points = hindsight::candidates(field);
     let sum = |i: usize| found.iter().map(|h| h.first_round[i]).sum::<f64>();
     let best = (0..points.len()).max_by(|&a, &b| sum(a).total_cmp(&sum(b)));
-    best.map_or_else(|| field.service.start(), |i| points[i].clone())
+    best.map_or_else(|| field.service.begin(), |i| points[i].clone())
 }
 
 /// All connections of some aggregates.

@@ -1,5 +1,6 @@
 //! What a simulated fleet showed: figures for machines and a table for people.
 
+use std::collections::BTreeMap;
 use std::fmt::Write;
 
 use rand::RngExt;
@@ -64,8 +65,12 @@ pub struct ServiceResult {
     pub outage: Option<OutageResult>,
     /// What was learnt vs. the algorithm that the scenario names.
     pub versus: Option<VersusResult>,
-    /// Medians over the aggregates of what was learnt, by context.
+    /// Medians over the aggregates of what was learnt of the knobs, by context.
     pub learnt: Vec<(String, Vec<(String, f64)>)>,
+    /// Of a service that has a choice: the share of the last third in which each algorithm was in
+    /// force, the largest first.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub ran: Vec<(String, f64)>,
 }
 
 /// A scheme.
@@ -325,6 +330,7 @@ pub(super) fn of_service(
         outage,
         versus,
         learnt: typical(learnt),
+        ran: ran(learnt),
     }
 }
 
@@ -366,6 +372,19 @@ fn close_after(learnt: &[&Course], best: &[&Course], intervals: usize) -> Option
     };
     let late = (0..windows).rev().take_while(is_close).count();
     (late > 0).then(|| begins(intervals, windows - late) as u64)
+}
+
+/// The share of the last third in which each algorithm was in force.
+fn ran(courses: &[&Course]) -> Vec<(String, f64)> {
+    let mut all: BTreeMap<&str, u64> = BTreeMap::new();
+    for (name, count) in courses.iter().flat_map(|course| &course.ran) {
+        *all.entry(name).or_default() += count;
+    }
+    let sum = all.values().sum::<u64>() as f64;
+    let mut shares: Vec<(String, f64)> =
+        all.into_iter().map(|(name, count)| (name.to_owned(), count as f64 / sum)).collect();
+    shares.sort_by(|a, b| b.1.total_cmp(&a.1));
+    shares
 }
 
 /// Medians over the aggregates of what was learnt.
@@ -412,6 +431,11 @@ pub fn render(result: &FleetResult) -> String {
             .collect();
         render_schemes(&mut out, service, &used);
         render_learning(&mut out, service);
+        if !service.ran.is_empty() {
+            let share = |(name, share): &(String, f64)| format!("{name} {:.0}%", 100.0 * share);
+            let shares: Vec<String> = service.ran.iter().map(share).collect();
+            let _ = writeln!(out, " in force in the last third: {}", shares.join(", "));
+        }
         if let Some(versus) = &service.versus {
             render_versus(&mut out, versus, &used);
         }

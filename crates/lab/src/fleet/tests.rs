@@ -179,6 +179,27 @@ fn nobody_is_faster_than_who_sees_the_link() {
     assert!(table.contains(" learnt vs. bbr, with 95% intervals:\n  Mbit/s "), "{table}");
 }
 
+/// With 1% of random loss BBR gets several times as much as CUBIC.
+#[test]
+fn a_fleet_comes_from_the_incumbent_to_the_algorithm_that_is_best() {
+    let text = SMALL
+        .replace(
+            "interval = \"1h\"",
+            "interval = \"1h\"\nincumbent = \"cubic\"\nothers = [\"bbr\"]",
+        )
+        .replace("[0.0001, 0.01]", "[0.01, 0.02]")
+        .replace("[\"100KB\", \"300KB\"]", "[\"500KB\", \"900KB\"]");
+    let scenario = FleetScenario::parse(&text).unwrap();
+    let result = simulate(&scenario, 5, &[], threads(2), "").unwrap();
+    let service = &result.services[0];
+    let of = |name: &str| service.schemes.iter().find(|c| c.name == name).unwrap().late_reward;
+    assert!(of("learnt") > 1.2 * of("safe"), "{}", render(&result));
+    assert!(of("best per context") >= of("safe"), "the others take part in hindsight");
+    let cubic = service.ran.iter().find(|(name, _)| name == "cubic").map_or(0.0, |ran| ran.1);
+    assert!(cubic < 0.5, "{:?}", service.ran);
+    assert!(render(&result).contains(" in force in the last third: "), "{}", render(&result));
+}
+
 #[test]
 fn mistakes_say_what_is_right() {
     for (from, to, words) in [

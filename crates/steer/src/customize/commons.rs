@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::At;
 use super::memory::{Cell, Memory};
 
 /// Points that are distinguished.
@@ -18,9 +19,9 @@ pub struct Commons {
 }
 
 impl Commons {
-    /// Takes a finding: a point of the unit cube, and how much better it was than the safe
-    /// configuration, in deviations.
-    pub fn add(&mut self, point: &[f64], advantage: f64) {
+    /// Takes a finding: a point of the unit cube or another algorithm, and how much better it was
+    /// than the safe configuration, in deviations.
+    pub fn add<'a>(&mut self, point: impl Into<At<'a>>, advantage: f64) {
         // One wild value must not speak for the fleet.
         self.memory.add(point, advantage.clamp(-6.0, 6.0), KEEP, CELLS);
     }

@@ -5,7 +5,8 @@ use serde::{Deserialize, Serialize};
 use super::commons::Known;
 use super::draw::direction;
 use super::gradient::{Gradient, Step};
-use super::model::Model;
+use super::model::{Guess, Model};
+use super::point::Point;
 use super::relevance::{Relevance, TestPoint};
 use super::{Alarm, Estimator, Settings, Watch};
 
@@ -40,8 +41,8 @@ pub enum Purpose {
 /// A configuration to be in force for an interval.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Trial {
-    /// A point of the unit cube of all knobs.
-    pub point: Vec<f64>,
+    /// A point of the unit cube of all knobs, or another algorithm.
+    pub point: Point,
     /// What it is for.
     pub purpose: Purpose,
     /// The direction on the unit sphere of the active knobs; empty for other purposes.
@@ -152,8 +153,11 @@ struct Pair {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Learner {
     settings: Settings,
-    centre: Vec<f64>,
-    safe: Vec<f64>,
+    centre: Point,
+    /// Where the knobs are best while another algorithm is better; empty otherwise.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    stand: Vec<f64>,
+    safe: Point,
     active: Vec<usize>,
     phase: Phase,
     gradient: Gradient,
@@ -177,14 +181,14 @@ impl Learner {
     pub fn new(settings: Settings, start: Vec<f64>, safe: Vec<f64>, active: usize) -> Self {
         assert_eq!(start.len(), safe.len(), "both are points of the same space");
         let active: Vec<usize> = (0..active.min(start.len())).collect();
-        let centre_knobs = start.len();
+        let knobs = start.len();
         let mut learner = Self {
-            centre: start,
-            safe,
+            centre: start.into(),
+            stand: Vec::new(),
+            safe: safe.into(),
             phase: Phase::Learning { pair: None },
             gradient: Gradient::new(active.len()),
-            model: (settings.estimator == Estimator::Model)
-                .then(|| Box::new(Model::new(centre_knobs))),
+            model: (settings.estimator == Estimator::Model).then(|| Box::new(Model::new(knobs))),
             active,
             watch: Watch::default(),
             epoch: 0,
@@ -197,9 +201,59 @@ impl Learner {
         learner
     }
 
-    /// The best guess now: a point of the unit cube.
-    pub fn centre(&self) -> &[f64] {
+    /// The same with so many other algorithms to choose from: learning begins at `start` and falls
+    /// back to `safe`, which may be others, and the knobs are tried from where it would have begun.
+    /// Only a model chooses.
+    #[must_use]
+    pub fn choosing(mut self, others: u8, start: Point, safe: Point) -> Self {
+        if let Some(model) = &mut self.model {
+            model.choose_among(others, Some);
+            self.safe = safe;
+            self.go_to(start);
+        }
+        self
+    }
+
+    /// There are other algorithms to choose from, or they have other numbers: `to` gives the new one
+    /// of each; what has none is forgotten. What was learnt of the others and of the knobs stays.
+    pub fn choose_among(&mut self, others: u8, to: impl Fn(u8) -> Option<u8>, safe: Point) {
+        let Some(model) = &mut self.model else { return };
+        model.choose_among(others, &to);
+        // Trials that are open have the old numbers.
+        self.epoch += 1;
+        match self.centre {
+            Point::Other { choice } => match to(choice) {
+                Some(choice) => self.centre = Point::Other { choice },
+                None => self.go_to(safe.clone()),
+            },
+            Point::Knobs(_) => {}
+        }
+        // By its number it may be another one.
+        self.safe = safe;
+        self.safe_breaks = false;
+        if let Some(model) = &mut self.model {
+            model.look_at_safe();
+        }
+    }
+
+    /// The best guess now: a point of the unit cube, or another algorithm.
+    pub fn centre(&self) -> &Point {
         &self.centre
+    }
+
+    /// Where in the unit cube the knobs are best, also while another algorithm is better.
+    pub fn stand(&self) -> &[f64] {
+        self.centre.knobs().unwrap_or(&self.stand)
+    }
+
+    /// The best guess is this from now on.
+    fn go_to(&mut self, point: Point) {
+        self.stand = if point.knobs().is_some() { Vec::new() } else { self.stand().to_vec() };
+        self.centre = point;
+    }
+
+    fn guess(&self) -> Guess<'_> {
+        Guess { centre: &self.centre, stand: self.stand(), active: &self.active }
     }
 
     /// The knobs that are learnt now, by their place in the space.
@@ -223,8 +277,10 @@ impl Learner {
 
     /// The safe configuration is another point from now on. What was learnt stays, and the new one
     /// is looked at soon, since nothing is known of it.
-    pub fn set_safe(&mut self, safe: Vec<f64>) {
-        assert_eq!(safe.len(), self.centre.len(), "both are points of the same space");
+    pub fn set_safe(&mut self, safe: impl Into<Point>) {
+        let safe = safe.into();
+        let is_of_space = safe.knobs().is_none_or(|knobs| knobs.len() == self.stand().len());
+        assert!(is_of_space, "both are points of the same space");
         if self.safe != safe {
             self.safe = safe;
             self.safe_breaks = false;
@@ -237,12 +293,16 @@ impl Learner {
     /// The permitted ranges are others from now on: `to` gives a point's place in the new unit
     /// cube, which may lie outside of it. The best guess moves to the nearest point inside, and
     /// trials outside are forgotten.
-    pub fn carry_over(&mut self, to: impl Fn(&[f64]) -> Vec<f64>, safe: Vec<f64>) {
+    pub fn carry_over(&mut self, to: impl Fn(&[f64]) -> Vec<f64>, safe: impl Into<Point>) {
         // Trials that are open are points of the old cube.
         self.epoch += 1;
         // A point may have no place at all.
         let inside = |x: &f64| if x.is_nan() { 0.0 } else { x.clamp(0.0, 1.0) };
-        self.centre = to(&self.centre).iter().map(inside).collect();
+        let stand: Vec<f64> = to(self.stand()).iter().map(inside).collect();
+        match &mut self.centre {
+            Point::Knobs(centre) => *centre = stand,
+            Point::Other { .. } => self.stand = stand,
+        }
         self.gradient = Gradient::new(self.active.len());
         if !self.is_resting() {
             self.phase = Phase::Learning { pair: None };
@@ -276,6 +336,7 @@ impl Learner {
         let due = self.settings.select_every > 0
             && self.since_selection > self.settings.select_every
             && self.active.len() < self.centre.len();
+        // While another algorithm is better, no knob matters.
         if due && matches!(self.phase, Phase::Learning { .. }) {
             let tests = Relevance::new(&self.settings, self.centre.len());
             self.phase = Phase::Selecting { tests };
@@ -284,19 +345,19 @@ impl Learner {
             Phase::Resting { .. } => self.plain(self.safe.clone(), Purpose::Safe),
             Phase::Selecting { tests } => {
                 let test = tests.propose();
-                let mut point = self.centre.clone();
+                let mut point = self.stand().to_vec();
                 if let TestPoint::Knob { knob, up } = test {
                     let reach = self.settings.select_reach;
                     let moved = point[knob] + if up { reach } else { -reach };
                     point[knob] = moved.clamp(0.0, 1.0);
                 }
-                self.plain(point, Purpose::Test(test))
+                self.plain(point.into(), Purpose::Test(test))
             }
             Phase::Learning { .. } => match &self.model {
                 Some(model) if model.doubts_safe() => self.plain(self.safe.clone(), Purpose::Check),
                 Some(model) => {
                     let (point, purpose) =
-                        model.propose(&self.settings, (&self.centre, &self.active), known, random);
+                        model.propose(&self.settings, self.guess(), known, random);
                     self.plain(point, purpose)
                 }
                 None => self.explore(random),
@@ -305,11 +366,11 @@ impl Learner {
     }
 
     /// A point as a trial, for intervals in which learning is halted.
-    pub fn hold_at(&self, point: Vec<f64>) -> Trial {
-        self.plain(point, Purpose::Held)
+    pub fn hold_at(&self, point: impl Into<Point>) -> Trial {
+        self.plain(point.into(), Purpose::Held)
     }
 
-    fn plain(&self, point: Vec<f64>, purpose: Purpose) -> Trial {
+    fn plain(&self, point: Point, purpose: Purpose) -> Trial {
         Trial { point, purpose, direction: Vec::new(), epoch: self.epoch, pair: 0 }
     }
 
@@ -339,14 +400,14 @@ impl Learner {
         });
         // One point has no opposite, and needs no sign: both directions are as likely.
         let plus = plus || self.settings.estimator == Estimator::OnePoint;
-        let mut point = self.centre.clone();
+        let mut point = self.stand().to_vec();
         let radius = if plus { self.radius() } else { -self.radius() };
         for (&knob, x) in self.active.iter().zip(&direction) {
             // The centre is a radius away from every side, so this is exact but for rounding.
             point[knob] = (point[knob] + radius * x).clamp(0.0, 1.0);
         }
         let purpose = Purpose::Explore { plus };
-        Trial { point, purpose, direction, epoch: self.epoch, pair: self.pairs }
+        Trial { point: point.into(), purpose, direction, epoch: self.epoch, pair: self.pairs }
     }
 
     /// Takes the reward of the interval in which `trial` was in force: `None` when there is none.
@@ -425,12 +486,15 @@ impl Learner {
     /// A trial for the model: the best guess may move, and the safe configuration may be due.
     fn noted(&mut self, trial: &Trial, reward: f64, known: &Known<'_>) -> (Outcome, bool) {
         let Some(model) = &mut self.model else { return (Outcome::Stale, false) };
-        let of = (&self.centre[..], &self.safe[..], &self.active[..]);
-        let noted = model.note(&self.settings, of, (&trial.point, reward), known);
+        let stand = self.centre.knobs().unwrap_or(&self.stand);
+        let guess = Guess { centre: &self.centre, stand, active: &self.active };
+        let noted = model.note(&self.settings, (guess, &self.safe), (&trial.point, reward), known);
+        let is_other = noted.best.knobs().is_none();
         self.centre = noted.best;
+        self.stand = if is_other { noted.stand } else { Vec::new() };
         if let Some((debt, rest)) = noted.debt {
             self.epoch += 1;
-            self.centre.clone_from(&self.safe);
+            self.go_to(self.safe.clone());
             self.rest(rest);
             return (Outcome::FellBack { alarm: Alarm::Debt { debt } }, noted.anew);
         }
@@ -477,8 +541,8 @@ impl Learner {
                 Outcome::Gathering { have: self.gradient.gathered(), need: self.settings.average }
             }
             Some(step) => {
-                for (&knob, by) in self.active.iter().zip(&step.by) {
-                    self.centre[knob] += by;
+                if let Point::Knobs(centre) = &mut self.centre {
+                    self.active.iter().zip(&step.by).for_each(|(&knob, by)| centre[knob] += by);
                 }
                 Outcome::Stepped { held_back: self.keep_inside(), step }
             }
@@ -490,10 +554,11 @@ impl Learner {
     fn keep_inside(&mut self) -> bool {
         let radius = if self.model.is_some() { 0.0 } else { self.radius() };
         let mut moved = false;
+        let Point::Knobs(centre) = &mut self.centre else { return moved };
         for &knob in &self.active {
-            let inside = self.centre[knob].clamp(radius, 1.0 - radius);
-            moved |= inside != self.centre[knob];
-            self.centre[knob] = inside;
+            let inside = centre[knob].clamp(radius, 1.0 - radius);
+            moved |= inside != centre[knob];
+            centre[knob] = inside;
         }
         moved
     }
@@ -516,7 +581,7 @@ impl Learner {
     /// A model keeps what it knows unless learning is to start `anew`.
     fn fall_back(&mut self, anew: bool) {
         self.epoch += 1;
-        self.centre.clone_from(&self.safe);
+        self.go_to(self.safe.clone());
         self.gradient = Gradient::new(self.active.len());
         self.watch = Watch::default();
         if let Some(model) = self.model.as_mut().filter(|_| anew) {
@@ -541,7 +606,7 @@ impl Learner {
         self.epoch += 1;
         self.watch = Watch::default();
         self.safe_breaks = false;
-        self.centre.clone_from(&self.safe);
+        self.go_to(self.safe.clone());
     }
 
     /// Another context of the aggregate has seen that the network is another one, and contexts are
@@ -563,13 +628,17 @@ impl Learner {
         Outcome::Restarted
     }
 
-    /// Starts again at another point of the unit cube, as when an operator rolls back.
-    pub fn restart_at(&mut self, point: &[f64]) {
+    /// Starts again at another point of the unit cube or another algorithm, as when an operator
+    /// rolls back.
+    pub fn restart_at(&mut self, point: impl Into<Point>) {
         self.fall_back(true);
         self.phase = Phase::Learning { pair: None };
-        for (centre, &unit) in self.centre.iter_mut().zip(point) {
-            *centre = unit.clamp(0.0, 1.0);
-        }
+        self.go_to(match point.into() {
+            Point::Knobs(knobs) => {
+                Point::Knobs(knobs.iter().map(|unit| unit.clamp(0.0, 1.0)).collect())
+            }
+            other => other,
+        });
         self.keep_inside();
     }
 }

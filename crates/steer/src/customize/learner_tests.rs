@@ -24,7 +24,7 @@ fn another_safe_configuration_is_looked_at_next() {
     assert_ne!(learner.propose(9).purpose, Purpose::Check, "it is the same");
     learner.set_safe(vec![0.8, 0.2]);
     let trial = learner.propose(9);
-    assert_eq!((trial.purpose, trial.point.as_slice()), (Purpose::Check, &[0.8, 0.2][..]));
+    assert_eq!((trial.purpose, &trial.point[..]), (Purpose::Check, &[0.8, 0.2][..]));
     learner.observe(&trial, Some(1.0), false);
     assert_ne!(learner.propose(10).purpose, Purpose::Check, "once");
 }
@@ -54,7 +54,7 @@ fn who_rests_goes_on_resting_in_another_box() {
     learner.carry_over(<[f64]>::to_vec, vec![0.1, 0.9]);
     let trial = learner.propose(2);
     assert!(learner.is_resting());
-    assert_eq!((trial.purpose, trial.point.as_slice()), (Purpose::Safe, &[0.1, 0.9][..]));
+    assert_eq!((trial.purpose, &trial.point[..]), (Purpose::Safe, &[0.1, 0.9][..]));
 }
 
 /// A guard that breaks where everything is safe says nothing against what is tried.
@@ -86,7 +86,7 @@ fn a_knob_is_tested_alone_and_within_the_box() {
                 assert!((moved.abs() - room.min(0.5)).abs() < 1e-9 && (moved > 0.0) == up);
                 assert_eq!(trial.point[1 - knob], before[1 - knob]);
             } else {
-                assert_eq!(trial.point, before);
+                assert_eq!(trial.point[..], before[..]);
             }
             tested.push(round);
         }
@@ -136,8 +136,113 @@ fn held_intervals_teach_nothing_of_the_best_point() {
         run(&mut learner, 6);
         let (centre, steps) = (learner.centre().to_vec(), learner.steps());
         let trial = learner.hold_at(vec![0.9, 0.9]);
-        assert_eq!((trial.purpose, trial.point.as_slice()), (Purpose::Held, &[0.9, 0.9][..]));
+        assert_eq!((trial.purpose, &trial.point[..]), (Purpose::Held, &[0.9, 0.9][..]));
         learner.observe(&trial, Some(99.0), false);
-        assert_eq!((learner.centre(), learner.steps()), (&centre[..], steps));
+        assert_eq!((&learner.centre()[..], learner.steps()), (&centre[..], steps));
     }
+}
+
+/// Two other algorithms: the first is the incumbent, the second the best of all, and knobs are between.
+fn choosing() -> Learner {
+    learner(Preset::Model).choosing(2, Point::other(1), Point::other(1))
+}
+
+fn brings(point: &Point) -> f64 {
+    match point {
+        Point::Knobs(at) => 5.0 - (at[0] - 0.4).powi(2) - (at[1] - 0.6).powi(2),
+        Point::Other { choice: 1 } => 5.5,
+        Point::Other { .. } => 6.0,
+    }
+}
+
+#[test]
+fn it_begins_with_the_incumbent_and_comes_to_the_algorithm_that_is_best() {
+    let mut learner = choosing();
+    let first = learner.propose(0);
+    assert_eq!((&first.point, first.purpose), (&Point::other(1), Purpose::Best));
+    let mut last = [0; 3];
+    for round in 0..120 {
+        let trial = learner.propose(round);
+        last[usize::from(trial.point.choice())] += usize::from(round >= 60);
+        learner.observe(&trial, Some(brings(&trial.point)), false);
+    }
+    assert_eq!(learner.centre(), &Point::other(2));
+    // The rest looks at the incumbent, which the second is judged by.
+    assert!(last[2] >= 50 && last[1] <= 5, "{last:?}");
+}
+
+#[test]
+fn knobs_are_learnt_on_while_they_are_better_than_any_other_algorithm() {
+    let mut learner = choosing();
+    for round in 0..120 {
+        let trial = learner.propose(round);
+        let reward = brings(&trial.point) + if trial.point.choice() == 0 { 2.0 } else { 0.0 };
+        learner.observe(&trial, Some(reward), false);
+    }
+    let centre = learner.centre();
+    assert_eq!(centre.choice(), 0);
+    assert!((centre[0] - 0.4).abs() < 0.1 && (centre[1] - 0.6).abs() < 0.1, "{centre:?}");
+    assert_eq!(learner.stand(), &centre[..]);
+}
+
+#[test]
+fn it_falls_back_to_the_incumbent() {
+    let mut learner = choosing();
+    for round in 0..60 {
+        let trial = learner.propose(round);
+        learner.observe(&trial, Some(brings(&trial.point)), false);
+    }
+    for _ in 0..3 {
+        let trial = learner.propose(7);
+        learner.observe(&trial, Some(brings(&trial.point)), true);
+    }
+    assert!(learner.is_resting());
+    let trial = learner.propose(8);
+    assert_eq!((&trial.point, trial.purpose), (&Point::other(1), Purpose::Safe));
+    assert_eq!(learner.stand().len(), 2, "where the knobs were is known");
+}
+
+#[test]
+fn other_numbers_of_the_same_algorithms_lose_nothing() {
+    let mut learner = choosing();
+    for round in 0..120 {
+        let trial = learner.propose(round);
+        learner.observe(&trial, Some(brings(&trial.point)), false);
+    }
+    // The second becomes the third; the first is the incumbent still, and a new one lies between.
+    let open = learner.propose(200);
+    let to = |number| Some(if number == 2 { 3 } else { number });
+    learner.choose_among(3, to, Point::other(1));
+    assert_eq!(learner.observe(&open, Some(0.0), false).outcome, Outcome::Stale);
+    assert_eq!(learner.centre(), &Point::other(3));
+    let look = learner.propose(201);
+    assert_eq!((&look.point, look.purpose), (&Point::other(1), Purpose::Check));
+    learner.observe(&look, Some(brings(&look.point)), false);
+    let mut tried = [false; 4];
+    for round in 202..230 {
+        let trial = learner.propose(round);
+        tried[usize::from(trial.point.choice())] = true;
+        let reward = if trial.point.choice() == 3 { 6.0 } else { 5.0 };
+        learner.observe(&trial, Some(reward), false);
+    }
+    assert!(tried[2], "what is new is tried");
+    assert_eq!(learner.centre(), &Point::other(3));
+    // An algorithm that is gone is forgotten, and the safe one is in force.
+    learner.choose_among(1, |number| (number == 1).then_some(1), Point::other(1));
+    assert_eq!(learner.centre(), &Point::other(1));
+}
+
+#[test]
+fn a_learner_with_a_choice_is_kept_across_a_restart() {
+    let mut learner = choosing();
+    for round in 0..30 {
+        let trial = learner.propose(round);
+        learner.observe(&trial, Some(brings(&trial.point)), false);
+    }
+    let json = serde_json::to_string(&learner).unwrap();
+    let mut again: Learner = serde_json::from_str(&json).unwrap();
+    assert_eq!(again, learner);
+    assert_eq!(again.propose(31), learner.propose(31));
+    let before = serde_json::to_string(&self::learner(Preset::Model)).unwrap();
+    assert!(!before.contains("stand") && !before.contains("others"), "{before}");
 }

@@ -2,6 +2,9 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::Point;
+use super::point::At;
+
 /// Points lie on a grid of so many steps in each knob's range: short to store, and finer than any reward can tell.
 const GRID: f64 = 1000.0;
 /// A cell of less weight than this tells nothing any more.
@@ -10,7 +13,10 @@ const FORGOTTEN: f32 = 0.02;
 /// Trials at about one point.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Cell {
-    /// The point of the unit cube, in thousandths.
+    /// Which algorithm: 0 for that whose knobs are learnt.
+    #[serde(default, skip_serializing_if = "is_first")]
+    choice: u8,
+    /// The point of the unit cube, in thousandths; empty of another algorithm.
     at: Vec<u16>,
     /// How many trials it stands for; less of those that are long ago.
     weight: f32,
@@ -18,16 +24,34 @@ pub struct Cell {
     mean: f32,
 }
 
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands it in so")]
+fn is_first(choice: &u8) -> bool {
+    *choice == 0
+}
+
 impl Cell {
-    /// A trial at a point of the unit cube that lies on the grid; see `on_grid`.
-    pub fn new(point: &[f64], reward: f64) -> Self {
-        let at = point.iter().map(|x| (x.clamp(0.0, 1.0) * GRID + 0.5) as u16).collect();
-        Self { at, weight: 1.0, mean: reward as f32 }
+    /// A trial at a point that lies on the grid; see `on_grid`.
+    pub fn new<'a>(point: impl Into<At<'a>>, reward: f64) -> Self {
+        let At { choice, knobs } = point.into();
+        Self { choice, at: grid(knobs), weight: 1.0, mean: reward as f32 }
     }
 
-    /// The point of the unit cube.
-    pub fn point(&self) -> Vec<f64> {
+    /// What was tried.
+    pub fn point(&self) -> Point {
+        match self.choice {
+            0 => Point::Knobs(self.knobs()),
+            choice => Point::Other { choice },
+        }
+    }
+
+    /// The point of the unit cube; empty of another algorithm.
+    pub(super) fn knobs(&self) -> Vec<f64> {
         self.at.iter().map(|&x| f64::from(x) / GRID).collect()
+    }
+
+    /// Which algorithm it is of: 0 for that whose knobs are learnt.
+    pub(super) fn choice(&self) -> u8 {
+        self.choice
     }
 
     /// How many trials it stands for.
@@ -40,15 +64,21 @@ impl Cell {
         f64::from(self.mean)
     }
 
-    fn distance2(&self, other: &Self) -> f64 {
+    /// None between algorithms: those are never one cell.
+    fn distance2(&self, other: &Self) -> Option<f64> {
         let off = |(a, b): (&u16, &u16)| (f64::from(*a) - f64::from(*b)) / GRID;
-        self.at.iter().zip(&other.at).map(off).map(|d| d * d).sum()
+        let square = || self.at.iter().zip(&other.at).map(off).map(|d| d * d).sum();
+        (self.choice == other.choice).then(square)
     }
 }
 
+fn grid(point: &[f64]) -> Vec<u16> {
+    point.iter().map(|x| (x.clamp(0.0, 1.0) * GRID + 0.5) as u16).collect()
+}
+
 /// The nearest point of the grid on which trials lie.
-pub(super) fn on_grid(point: &[f64]) -> Vec<f64> {
-    point.iter().map(|x| (x.clamp(0.0, 1.0) * GRID + 0.5).floor() / GRID).collect()
+pub(super) fn on_grid(knobs: &[f64]) -> Vec<f64> {
+    knobs.iter().map(|x| (x.clamp(0.0, 1.0) * GRID + 0.5).floor() / GRID).collect()
 }
 
 /// A bounded memory of trials. When it is full, the two cells whose union loses least become one (Ward's criterion).
@@ -66,7 +96,7 @@ impl Memory {
     }
 
     /// Takes a trial; all before it count `keep` times as much as until now, and there are `most` cells at most.
-    pub fn add(&mut self, point: &[f64], reward: f64, keep: f64, most: usize) {
+    pub fn add<'a>(&mut self, point: impl Into<At<'a>>, reward: f64, keep: f64, most: usize) {
         self.fade(keep);
         self.cells.push(Cell::new(point, reward));
         while self.cells.len() > most.max(1) && self.merge_two() {}
@@ -83,10 +113,13 @@ impl Memory {
     /// Points are those of another unit cube from now on; those outside of it are forgotten.
     pub(super) fn carry_over(&mut self, to: impl Fn(&[f64]) -> Vec<f64>) {
         let cells = core::mem::take(&mut self.cells).into_iter().filter_map(|cell| {
-            let point = to(&cell.point());
+            if cell.choice != 0 {
+                return Some(cell);
+            }
+            let point = to(&cell.knobs());
             // A point on the edge is off by a rounding of the grid.
             let inside = point.iter().all(|x| (-0.5 / GRID..=1.0 + 0.5 / GRID).contains(x));
-            inside.then(|| Cell { at: Cell::new(&point, 0.0).at, ..cell })
+            inside.then(|| Cell { at: grid(&point), ..cell })
         });
         self.cells = cells.collect();
     }
@@ -102,7 +135,8 @@ impl Memory {
         let mut least: Option<(f64, usize, usize)> = None;
         for (j, b) in self.cells.iter().enumerate() {
             for (i, a) in self.cells[..j].iter().enumerate() {
-                let lost = a.weight() * b.weight() / (a.weight() + b.weight()) * a.distance2(b);
+                let Some(distance2) = a.distance2(b) else { continue };
+                let lost = a.weight() * b.weight() / (a.weight() + b.weight()) * distance2;
                 if least.is_none_or(|(most, ..)| lost < most) {
                     least = Some((lost, i, j));
                 }
@@ -122,9 +156,22 @@ impl Memory {
     }
 
     /// Whether something was tried so near to a point in every knob.
-    pub(super) fn has_near(&self, point: &[f64], distance: f64) -> bool {
-        let near = |c: &Cell| c.point().iter().zip(point).all(|(a, b)| (a - b).abs() <= distance);
+    pub(super) fn has_near<'a>(&self, point: impl Into<At<'a>>, distance: f64) -> bool {
+        let point = point.into();
+        let is_near = |(a, b): (f64, &f64)| (a - b).abs() <= distance;
+        let near = |c: &Cell| {
+            c.choice == point.choice && c.knobs().into_iter().zip(point.knobs).all(is_near)
+        };
         self.cells.iter().any(near)
+    }
+
+    /// Other algorithms have other numbers from now on; what has none any more is forgotten.
+    pub(super) fn renumber(&mut self, to: impl Fn(u8) -> Option<u8>) {
+        self.cells.retain_mut(|cell| {
+            let number = if cell.choice == 0 { Some(0) } else { to(cell.choice) };
+            cell.choice = number.unwrap_or_default();
+            number.is_some()
+        });
     }
 
     /// How many trials there were, less what is forgotten.
@@ -189,8 +236,8 @@ mod tests {
     #[test]
     fn points_lie_on_the_nearest_place_of_the_grid() {
         let cell = Cell::new(&[0.1234, 0.1236, -1.0, 2.0], 3.5);
-        assert_eq!(cell.point(), [0.123, 0.124, 0.0, 1.0]);
-        assert_eq!(on_grid(&[0.1234, 0.1236, -1.0, 2.0]), cell.point());
+        assert_eq!(cell.knobs(), [0.123, 0.124, 0.0, 1.0]);
+        assert_eq!(on_grid(&[0.1234, 0.1236, -1.0, 2.0]), cell.knobs());
         assert_eq!((cell.weight(), cell.mean()), (1.0, 3.5));
     }
 
@@ -223,7 +270,7 @@ mod tests {
         for (at, reward) in [(0.2, 4.0), (0.2, 4.0), (0.2, 4.0), (0.6, 8.0)] {
             memory.add(&[at, 1.0 - at], reward, 1.0, 1);
         }
-        assert_eq!(memory.cells()[0].point(), [0.3, 0.7]);
+        assert_eq!(memory.cells()[0].knobs(), [0.3, 0.7]);
         assert!((memory.cells()[0].mean() - 5.0).abs() < 1e-6);
         // Three of them are off by 1 and one by 3.
         assert!((memory.within() - 12.0).abs() < 1e-5, "{memory:?}");
@@ -233,8 +280,28 @@ mod tests {
     fn both_knobs_count_in_a_distance() {
         let a = Cell::new(&[0.1, 0.5], 0.0);
         let b = Cell::new(&[0.4, 0.9], 0.0);
-        assert!((a.distance2(&b) - 0.25).abs() < 1e-9);
-        assert!((b.distance2(&a) - 0.25).abs() < 1e-9);
+        assert!((a.distance2(&b).unwrap() - 0.25).abs() < 1e-9);
+        assert!((b.distance2(&a).unwrap() - 0.25).abs() < 1e-9);
+    }
+
+    /// However full it is: what an algorithm brought says nothing of another one.
+    #[test]
+    fn trials_of_two_algorithms_are_never_one_cell() {
+        let mut memory = Memory::default();
+        for (choice, reward) in [(1, 1.0), (2, 2.0), (1, 3.0)] {
+            memory.add(&Point::other(choice), reward, 1.0, 1);
+        }
+        memory.add(&[0.5, 0.5], 9.0, 1.0, 1);
+        let cells: Vec<_> = memory.cells().iter().map(|c| (c.choice(), c.mean())).collect();
+        assert_eq!(cells, [(1, 2.0), (2, 2.0), (0, 9.0)]);
+        assert!(memory.has_near(&Point::other(2), 0.1) && !memory.has_near(&Point::other(3), 1.0));
+        assert!(memory.has_near(&[0.5, 0.5], 0.0) && !memory.has_near(&[0.1, 0.5], 0.1));
+        let json = serde_json::to_string(&memory).unwrap();
+        assert_eq!(serde_json::from_str::<Memory>(&json).unwrap(), memory);
+        // The first is gone, and the second has become the third.
+        memory.renumber(|choice| (choice == 2).then_some(3));
+        let cells: Vec<_> = memory.cells().iter().map(|c| (c.choice(), c.mean())).collect();
+        assert_eq!(cells, [(3, 2.0), (0, 9.0)]);
     }
 
     #[test]

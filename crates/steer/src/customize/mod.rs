@@ -1,9 +1,9 @@
 //! PCC customization (paper 002 §4): a contextual continuum-armed bandit that learns the knobs of a congestion control
 //! from the rewards of intervals.
 //!
-//! A [`Learner`] is one context of one aggregate. It proposes a [`Trial`], a point of a [`Space`] of knobs, and gets
-//! the reward of the interval in which that point was in force. It draws nothing by itself: every draw comes from the
-//! number that its caller hands in, so that the same history gives the same decisions.
+//! A [`Learner`] is one context of one aggregate. It proposes a [`Trial`], a [`Point`] of a [`Space`] of knobs or another
+//! algorithm, and gets the reward of the interval in which that was in force. It draws nothing by itself: every draw
+//! comes from the number that its caller hands in, so that the same history gives the same decisions.
 //!
 //! What to read first: §4.2 and §4.3 of the paper, then `learner.rs`.
 //!
@@ -30,6 +30,7 @@ mod gradient;
 mod learner;
 mod memory;
 mod model;
+mod point;
 mod relevance;
 mod search;
 mod settings;
@@ -47,6 +48,7 @@ pub use commons::{Commons, Known};
 pub use gradient::Step;
 pub use learner::{Learner, Lesson, Outcome, Purpose, Trial};
 pub use memory::{Cell, Memory};
+pub use point::{At, Point};
 pub use relevance::{Relevance, TestPoint};
 pub use settings::{Estimator, Preset, Settings, SettingsError};
 pub use space::{Dimension, Space};

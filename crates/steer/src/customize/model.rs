@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 use super::commons::Known;
 use super::draw::Draws;
 use super::memory::{Cell, Memory, on_grid};
+use super::point::{At, Point};
 use super::search::Region;
 use super::surrogate::{Seen, Shape, Surrogate};
 use super::{Outcome, Purpose, Settings};
@@ -62,6 +63,9 @@ pub(super) struct Model {
     debts: u8,
     /// Trials without a debt since.
     calm: u32,
+    /// Other algorithms to choose from than that whose knobs are learnt.
+    #[serde(default, skip_serializing_if = "is_none")]
+    others: u8,
     /// Trials since the safe configuration was last in force, and how many there may be.
     #[serde(default)]
     without_safe: u16,
@@ -73,9 +77,25 @@ fn look_after() -> u16 {
     LOOK_AFTER
 }
 
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands it in so")]
+fn is_none(others: &u8) -> bool {
+    *others == 0
+}
+
+/// What is thought to be best now.
+#[derive(Clone, Copy)]
+pub(super) struct Guess<'a> {
+    pub(super) centre: &'a Point,
+    /// Where the knobs are best, also while another algorithm is better.
+    pub(super) stand: &'a [f64],
+    /// The knobs that are learnt, by their place in the space.
+    pub(super) active: &'a [usize],
+}
+
 /// What a trial led to.
 pub(super) struct Noted {
-    pub(super) best: Vec<f64>,
+    pub(super) best: Point,
+    pub(super) stand: Vec<f64>,
     pub(super) outcome: Outcome,
     pub(super) anew: bool,
     /// The debt, when it is too large, and for how many intervals the safe configuration is to stay.
@@ -94,9 +114,19 @@ impl Model {
             debt: 0.0,
             debts: 0,
             calm: 0,
+            others: 0,
             without_safe: 0,
             look_after: LOOK_AFTER,
         }
+    }
+
+    /// There are so many other algorithms to choose from. `to` gives the number of each that there
+    /// was; what has none any more is forgotten.
+    pub(super) fn choose_among(&mut self, others: u8, to: impl Fn(u8) -> Option<u8>) {
+        self.others = others;
+        self.memory.renumber(&to);
+        self.before.renumber(&to);
+        self.aside.clear();
     }
 
     /// Whether the safe configuration was not in force for so long, or was so surprising, that it is to be looked at.
@@ -121,7 +151,8 @@ impl Model {
 
     fn seen<'a>(&'a self, known: &Known<'a>) -> Seen<'a> {
         let others = known.others.iter().filter_map(|l| l.model()).map(|m| &m.memory).collect();
-        Seen { own: &self.memory, before: &self.before, others, fleet: known.fleet }
+        let choice = self.others > 0;
+        Seen { own: &self.memory, before: &self.before, others, fleet: known.fleet, choice }
     }
 
     fn fit(&self, known: &Known<'_>) -> Option<Surrogate> {
@@ -132,12 +163,15 @@ impl Model {
     pub(super) fn propose(
         &self,
         settings: &Settings,
-        (centre, active): (&[f64], &[usize]),
+        guess: Guess<'_>,
         known: &Known<'_>,
         random: u64,
-    ) -> (Vec<f64>, Purpose) {
-        let Some(model) = self.fit(known) else { return (on_grid(centre), Purpose::Best) };
-        let start = self.best(settings, (centre, active), known, &model);
+    ) -> (Point, Purpose) {
+        let Some(model) = self.fit(known) else {
+            return (guess.centre.on_grid(), Purpose::Best);
+        };
+        let active = guess.active;
+        let (best, start) = self.best(settings, guess, known, &model);
         let region = Region { centre: &start, active, reach: settings.radius };
         let mut draws = Draws::new(random);
         let looks = (0..LOOKS).map(|n| {
@@ -147,56 +181,81 @@ impl Model {
             active.iter().for_each(|&k| point[k] += reach * draws.symmetric());
             region.nearest(&point)
         });
-        let worth = |point: &[f64]| {
+        let worth = |point: At<'_>| {
             let expected = model.expected(point);
             expected.mean + settings.optimism * expected.error
         };
-        let point = on_grid(&region.highest(looks, worth));
-        if point.iter().zip(&start).all(|(a, b)| (a - b).abs() < SAME) {
-            return (on_grid(&start), Purpose::Best);
+        let knobs = on_grid(&region.highest(looks, |knobs| worth(knobs.into())));
+        let point = self.highest(Point::Knobs(knobs), worth);
+        let is_near = |(a, b): (&f64, &f64)| (a - b).abs() < SAME;
+        if point.choice() == best.choice() && point.iter().zip(&*best).all(is_near) {
+            return (best.on_grid(), Purpose::Best);
         }
         let expected = model.expected(&point);
         (point, Purpose::Promising { expected: expected.mean, error: expected.error })
     }
 
-    /// Where the reward is expected to be highest, in reach of what was thought so far.
+    /// What the reward is expected to be highest of, and where in the knobs' cube it is, in reach of
+    /// what was thought so far.
     fn best(
         &self,
         settings: &Settings,
-        (centre, active): (&[f64], &[usize]),
+        Guess { centre, stand, active }: Guess<'_>,
         known: &Known<'_>,
         model: &Surrogate,
-    ) -> Vec<f64> {
-        let region = Region { centre, active, reach: settings.radius };
-        let tried =
-            self.memory.cells().iter().chain(known.fleet).map(|c| region.nearest(&c.point()));
-        region.highest(tried, |point| model.mean_at(point))
+    ) -> (Point, Vec<f64>) {
+        let region = Region { centre: stand, active, reach: settings.radius };
+        let cells = self.memory.cells().iter().chain(known.fleet).filter(|c| c.choice() == 0);
+        let tried = cells.map(|c| region.nearest(&c.knobs()));
+        let stand = region.highest(tried, |point| model.mean_at(point));
+        let first = match centre {
+            Point::Knobs(_) => Point::Knobs(stand.clone()),
+            Point::Other { .. } => centre.clone(),
+        };
+        let best = self.highest(first, |point| model.mean_at(point));
+        let knobs = Point::Knobs(stand.clone());
+        let is_better = best.choice() != 0 && model.mean_at(&knobs) > model.mean_at(&best);
+        (if is_better { knobs } else { best }, stand)
+    }
+
+    /// The best of a point and all other algorithms; the point where none is better.
+    fn highest(&self, first: Point, worth: impl Fn(At<'_>) -> f64) -> Point {
+        let mut best = (worth((&first).into()), first);
+        for choice in 1..=self.others {
+            let point = Point::Other { choice };
+            let value = worth((&point).into());
+            if value > best.0 {
+                best = (value, point);
+            }
+        }
+        best.1
     }
 
     /// Keeps a reward.
-    fn remember(&mut self, settings: &Settings, point: &[f64], reward: f64) {
+    fn remember<'a>(&mut self, settings: &Settings, point: impl Into<At<'a>>, reward: f64) {
         self.memory.add(point, reward, settings.keep, settings.cells as usize);
         self.trials = self.trials.saturating_add(1);
     }
 
-    /// Takes a trial: `of` are the best guess, the safe configuration and the active knobs.
+    /// Takes a trial.
     pub(super) fn note(
         &mut self,
         settings: &Settings,
-        (centre, safe, active): (&[f64], &[f64], &[usize]),
-        (point, reward): (&[f64], f64),
+        (guess, safe): (Guess<'_>, &Point),
+        (point, reward): (&Point, f64),
         known: &Known<'_>,
     ) -> Noted {
         let model = self.fit(known);
-        let before = model.as_ref().map_or(reward, |m| m.mean_at(centre));
+        let before = model.as_ref().map_or(reward, |m| m.mean_at(guess.centre));
         let is_known = self.memory.weight() >= KNOWN_AFTER;
         let anew = self.take(settings, (point, reward), model.as_ref(), known);
-        self.looked(on_grid(point) == on_grid(safe));
+        self.looked(point.on_grid() == safe.on_grid());
         let Some(model) = self.fit(known) else {
             // There is a trial at least.
-            return Noted { best: centre.to_vec(), outcome: Outcome::NoReward, anew, debt: None };
+            let (best, stand) = (guess.centre.clone(), guess.stand.to_vec());
+            return Noted { best, stand, outcome: Outcome::NoReward, anew, debt: None };
         };
-        let best = self.best(settings, (centre, active), known, &model);
+        let (best, stand) = self.best(settings, guess, known, &model);
         let of_safe = model.mean_at(safe);
         let is_known = is_known && !anew;
         let advantage = is_known.then(|| model.deviations(reward - of_safe));
@@ -205,14 +264,14 @@ impl Model {
         let expected = model.expected(&best);
         let (expected, error) = (expected.mean, expected.error);
         let outcome = Outcome::Noted { before, expected, error, advantage };
-        Noted { best, outcome, anew, debt }
+        Noted { best, stand, outcome, anew, debt }
     }
 
     /// [`Model::note`] for the safe configuration after an alarm: whether the network is another one.
     pub(super) fn note_safe(
         &mut self,
         settings: &Settings,
-        trial: (&[f64], f64),
+        trial: (&Point, f64),
         known: &Known<'_>,
     ) -> bool {
         let model = self.fit(known);
@@ -223,7 +282,7 @@ impl Model {
     fn take(
         &mut self,
         settings: &Settings,
-        (point, reward): (&[f64], f64),
+        (point, reward): (&Point, f64),
         model: Option<&Surrogate>,
         known: &Known<'_>,
     ) -> bool {

@@ -8,6 +8,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::memory::{Cell, Memory};
+use super::point::At;
 
 /// How much of the variance of the reward over the box is common to the contexts of an aggregate,
 /// and to aggregates: the latter at most, since an aggregate may be unlike the others.
@@ -18,6 +19,9 @@ const FLEET: f64 = 0.6;
 const FADE: f64 = 30.0;
 /// In so many steps is an aggregate apart from the others.
 const APART: u8 = 4;
+/// Variance between algorithms, by that between points of the knobs' cube: the values of an
+/// algorithm's knobs have as much in common as the algorithm itself makes a difference.
+const ALGORITHM: f64 = 1.0;
 /// The variance of a group's level: nearly nothing is known of it.
 const LEVEL: f64 = 10.0;
 /// The most cells that are read of other contexts.
@@ -35,6 +39,8 @@ pub(super) struct Seen<'a> {
     pub(super) others: Vec<&'a Memory>,
     /// What other aggregates found, as [`super::Commons`] has it.
     pub(super) fleet: &'a [Cell],
+    /// Whether there are several algorithms to choose from.
+    pub(super) choice: bool,
 }
 
 /// What the model takes for granted: noise and range of the reward as shares of its variance, and
@@ -103,7 +109,7 @@ impl Shape {
             return;
         }
         let nothing = Memory::default();
-        let own = Seen { own: seen.own, before: &nothing, others: Vec::new(), fleet: &[] };
+        let own = Seen { own: seen.own, before: &nothing, others: Vec::new(), fleet: &[], ..*seen };
         let now = *self.at(which);
         let values = [now, now.saturating_sub(2), now.saturating_add(2)];
         let values = values.map(|value| value.clamp(-FURTHEST, FURTHEST));
@@ -180,10 +186,17 @@ impl Group {
 }
 
 struct Row {
-    point: Vec<f64>,
+    choice: u8,
+    knobs: Vec<f64>,
     group: Group,
     value: f64,
     noise: f64,
+}
+
+impl Row {
+    fn at(&self) -> At<'_> {
+        At { choice: self.choice, knobs: &self.knobs }
+    }
 }
 
 /// The model of one context's rewards.
@@ -193,6 +206,8 @@ pub(super) struct Surrogate {
     range: f64,
     /// How much of the variance is common to the aggregate and others.
     fleet: f64,
+    /// Variance between algorithms, by that between points of the knobs' cube.
+    algorithm: f64,
     /// One over the length over which rewards are related, by knob.
     per_length: Vec<f64>,
     rows: Vec<Row>,
@@ -215,7 +230,7 @@ pub(super) struct Expected {
 impl Surrogate {
     /// The model by what is remembered. `None` where nothing is known.
     pub(super) fn fit(seen: &Seen<'_>, shape: &Shape) -> Option<Self> {
-        let Seen { own, before, others, fleet } = seen;
+        let Seen { own, before, others, fleet, choice } = seen;
         let (mean, mut deviation) = own.spread();
         let scales: Vec<(f64, f64)> = others.iter().map(|m| m.scale()).collect();
         if own.weight() < 4.0 {
@@ -226,7 +241,8 @@ impl Surrogate {
         let noise = power(shape.noise);
         let mut rows: Vec<Row> = Vec::new();
         let row = |c: &Cell, group, (mean, deviation): (f64, f64)| Row {
-            point: c.point(),
+            choice: c.choice(),
+            knobs: c.knobs(),
             group,
             value: (c.mean() - mean) / deviation,
             noise: noise / c.weight(),
@@ -255,6 +271,7 @@ impl Surrogate {
             range: power(shape.range),
             fleet: FLEET * (1.0 - f64::from(shape.apart.min(APART)) / f64::from(APART))
                 / (1.0 + own.weight() / FADE),
+            algorithm: if *choice { ALGORITHM } else { 0.0 },
             per_length: shape.lengths.iter().map(|&length| power(-length)).collect(),
             factor: Vec::with_capacity(rows.len() * (rows.len() + 1) / 2),
             weights: Vec::new(),
@@ -270,15 +287,18 @@ impl Surrogate {
         Some(model)
     }
 
-    fn covariance(&self, point: &[f64], group: Group, row: &Row) -> f64 {
+    fn covariance(&self, point: At<'_>, group: Group, row: &Row) -> f64 {
         let level = if group == row.group { LEVEL } else { 0.0 };
-        let related = related(point, &row.point, &self.per_length);
+        if point.choice != row.choice {
+            return level;
+        }
+        let related = self.algorithm + related(point.knobs, &row.knobs, &self.per_length);
         self.range * group.kinship(row.group, self.fleet) * related + level
     }
 
     /// The variance of a reward's expectation before anything is known.
     fn prior(&self, group: Group) -> f64 {
-        LEVEL + self.range * group.kinship(group, self.fleet)
+        LEVEL + self.range * group.kinship(group, self.fleet) * (self.algorithm + 1.0)
     }
 
     fn factorize(&mut self) {
@@ -286,7 +306,7 @@ impl Surrogate {
             let row = &self.rows[i];
             let mut line: Vec<f64> = self.rows[..i]
                 .iter()
-                .map(|other| self.covariance(&row.point, row.group, other))
+                .map(|other| self.covariance(row.at(), row.group, other))
                 .collect();
             let diagonal = self.prior(row.group) + row.noise + 1e-8;
             self.forward(&mut line);
@@ -332,15 +352,15 @@ impl Surrogate {
     }
 
     /// The reward that is expected at a point, without its error, which takes far longer.
-    pub(super) fn mean_at(&self, point: &[f64]) -> f64 {
-        let own = Group::Context(0);
+    pub(super) fn mean_at<'a>(&self, point: impl Into<At<'a>>) -> f64 {
+        let (own, point) = (Group::Context(0), point.into());
         let value = |(row, weight): (&Row, &f64)| self.covariance(point, own, row) * weight;
         self.mean + self.deviation * self.rows.iter().zip(&self.weights).map(value).sum::<f64>()
     }
 
     /// The reward that is expected at a point, without noise.
-    pub(super) fn expected(&self, point: &[f64]) -> Expected {
-        let own = Group::Context(0);
+    pub(super) fn expected<'a>(&self, point: impl Into<At<'a>>) -> Expected {
+        let (own, point) = (Group::Context(0), point.into());
         let mut line: Vec<f64> =
             self.rows.iter().map(|row| self.covariance(point, own, row)).collect();
         let mean: f64 = line.iter().zip(&self.weights).map(|(c, w)| c * w).sum();

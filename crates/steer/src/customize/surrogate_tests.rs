@@ -15,7 +15,7 @@ fn two_places(times: usize) -> Memory {
 }
 
 fn seen<'a>(own: &'a Memory, before: &'a Memory) -> Seen<'a> {
-    Seen { own, before, others: Vec::new(), fleet: &[] }
+    Seen { own, before, others: Vec::new(), fleet: &[], choice: false }
 }
 
 fn fit(own: &Memory) -> Surrogate {
@@ -77,13 +77,14 @@ fn the_weights_solve_the_covariance() {
     let own = memory(&[(0.1, 1.0), (0.4, 3.0), (0.5, 2.5), (0.9, 7.0), (0.4, 3.5)]);
     let (before, other) = (two_places(2), two_places(3));
     let fleet = [finding(0.3, 1.5, 5), finding(0.7, -0.5, 2)];
-    let seen = Seen { own: &own, before: &before, others: vec![&other], fleet: &fleet };
+    let others = vec![&other];
+    let seen = Seen { own: &own, before: &before, others, fleet: &fleet, choice: false };
     let model = Surrogate::fit(&seen, &Shape::new(1)).unwrap();
     assert_eq!(model.rows.len(), 5 + 4 + 6 + 2, "a row for each cell");
     for (i, row) in model.rows.iter().enumerate() {
         let covariance = |(j, other): (usize, &Row)| {
             let own = if i == j { row.noise } else { 0.0 };
-            model.covariance(&row.point, row.group, other) + own
+            model.covariance(row.at(), row.group, other) + own
         };
         let parts = model.rows.iter().enumerate().map(covariance).zip(&model.weights);
         let value: f64 = parts.map(|(covariance, weight)| covariance * weight).sum();
@@ -97,8 +98,8 @@ fn the_evidence_is_that_of_the_normal_distribution() {
     let by_hand = |own: &Memory| {
         let model = fit(own);
         let [a, b] = &model.rows[..] else { panic!("two cells") };
-        let common = model.covariance(&a.point, a.group, b);
-        let [aa, bb] = [a, b].map(|r| model.covariance(&r.point, r.group, r) + r.noise);
+        let common = model.covariance(a.at(), a.group, b);
+        let [aa, bb] = [a, b].map(|r| model.covariance(r.at(), r.group, r) + r.noise);
         let determinant = aa * bb - common * common;
         let (x, y) = (a.value, b.value);
         let fit = (bb * x * x - 2.0 * common * x * y + aa * y * y) / determinant;
@@ -138,7 +139,7 @@ fn who_is_more_akin_tells_more() {
     let fleet = [finding(0.2, -1.0, 64), finding(0.5, 1.0, 64), finding(0.8, -1.0, 64)];
     let nothing = Memory::default();
     let gain = |before: &Memory, others: Vec<&Memory>, fleet: &[Cell]| {
-        let seen = Seen { own: &own, before, others, fleet };
+        let seen = Seen { own: &own, before, others, fleet, choice: false };
         let model = Surrogate::fit(&seen, &Shape::new(1)).unwrap();
         model.deviations(model.mean_at(&[0.5]) - model.mean_at(&[0.2]))
     };
@@ -157,7 +158,7 @@ fn a_finding_counts_as_an_eighth_of_its_trials() {
     let fleet = [finding(0.5, 1.0, 8), finding(0.6, 1.0, 1)];
     let seen = Seen { fleet: &fleet, ..seen(&own, &nothing) };
     let model = Surrogate::fit(&seen, &Shape::new(1)).unwrap();
-    let noise = |at: f64| model.rows.iter().find(|row| row.point == [at]).unwrap().noise;
+    let noise = |at: f64| model.rows.iter().find(|row| row.knobs == [at]).unwrap().noise;
     assert!((noise(0.5) / noise(0.2) - 1.0).abs() < 1e-6);
     assert!((noise(0.6) / noise(0.2) - 8.0).abs() < 1e-6);
 }
@@ -168,7 +169,7 @@ fn what_others_found_counts_less_where_one_is_apart_or_knows_oneself() {
     let fleet = [finding(0.2, -1.0, 64), finding(0.5, 3.0, 64), finding(0.8, -1.0, 64)];
     let nothing = Memory::default();
     let gain = |own: &Memory, fleet: &[Cell], apart: u8| {
-        let seen = Seen { own, before: &nothing, others: Vec::new(), fleet };
+        let seen = Seen { own, before: &nothing, others: Vec::new(), fleet, choice: false };
         let model = Surrogate::fit(&seen, &Shape { apart, ..Shape::new(1) }).unwrap();
         model.mean_at(&[0.5]) - model.mean_at(&[0.2])
     };

@@ -95,7 +95,7 @@ fn the_summary_of_an_interval_is_of_its_connections() {
     let scenario = FleetScenario::parse(FLEET).unwrap();
     let service = &scenario.services[0];
     let field = Field { scenario: &scenario, service, seed: 1, aggregate: 0 };
-    let spec = Some(field.spec(&service.start()));
+    let spec = Some(field.spec(&service.start().into()));
     let summary = field.summary(5, spec, Sample::Run);
     assert_eq!(summary.connections(), 2);
     let mean = |name: &str| summary.get(name).unwrap().mean().unwrap();

@@ -516,6 +516,7 @@ fn a_fleet_has_the_same_colours_in_both_panels() {
         outage: None,
         versus: None,
         learnt: Vec::new(),
+        ran: Vec::new(),
     };
     let result = |services| crate::fleet::FleetResult {
         schema: "trimtab.fleet/2",
