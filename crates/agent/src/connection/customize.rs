@@ -1,12 +1,14 @@
 //! A connection that the engine of a fleet configures: its part in the aggregate, out of the datapath's sums.
 
-use trimtab_datapath::Totals;
+use trimtab_datapath::{Algorithm, Totals};
 use trimtab_fleet_client::edge::{Key, Measured, Part};
 
 /// A part, and what of the datapath's sums is in it.
 #[derive(Clone, Debug)]
 pub(crate) struct Customizing {
     pub(crate) part: Part,
+    /// What the engine chose; none before it did, and where no connection can run that here.
+    pub(crate) algorithm: Option<Algorithm>,
     /// What was taken in or left out until now, of all since the connection began.
     counted: Totals,
 }
@@ -14,7 +16,7 @@ pub(crate) struct Customizing {
 impl Customizing {
     /// `before` is not attributed: the connection ran another algorithm then.
     pub(crate) fn new(key: Key, before: Totals) -> Self {
-        Self { part: Part::new(key), counted: before }
+        Self { part: Part::new(key), algorithm: None, counted: before }
     }
 
     /// Takes in what was measured since the last time.

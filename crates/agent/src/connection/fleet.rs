@@ -1,15 +1,18 @@
-//! A connection whose knobs the engine of a fleet chooses.
+//! A connection whose algorithm and knobs the engine of a fleet chooses.
+
+use std::sync::Arc;
 
 use trimtab_cc::Knob;
-use trimtab_datapath::{Responses, Totals};
-use trimtab_fleet_client::edge::Edge;
+use trimtab_cc::migrate::Switch;
+use trimtab_datapath::{Responses, Totals, can_run};
+use trimtab_fleet_client::edge::{Configuration, Edge};
 
 use super::{Connection, NEW_WITHIN, Setting};
 use crate::config::{Customized, Mode};
 use crate::connection::customize::Customizing;
 use crate::connection::decision::Cause;
 use crate::connection::rare::Rare;
-use crate::datapath::Link;
+use crate::datapath::{ALGORITHMS, Link, algorithm};
 
 impl<L: Link> Connection<L> {
     pub(super) fn start_customized(&mut self, customized: &Customized, setting: &Setting<'_>) {
@@ -28,16 +31,17 @@ impl<L: Link> Connection<L> {
         self.customize(setting);
     }
 
-    /// Takes over what the engine of the fleet has changed; the algorithm heeds its knobs when its
-    /// next monitor interval begins.
+    /// Takes over what the engine of the fleet has changed: another algorithm with the next
+    /// acknowledgement, knobs when the algorithm's next monitor interval begins.
     pub(super) fn customize(&mut self, setting: &Setting<'_>) -> Option<String> {
         let (Some(mut customizing), Some(edge)) = (self.customizing.take(), setting.edge) else {
             return None;
         };
         self.notice_others();
+        let is_steered = setting.mode == Mode::Apply && !self.yielded && !self.is_resting();
         if let Some(totals) = self.link.totals() {
             // What ran something else than the engine chose says nothing of what it chose.
-            if setting.mode == Mode::Apply && !self.yielded && !self.is_resting() {
+            if is_steered && customizing.algorithm == Some(self.link.algorithm()) {
                 customizing.on_totals(totals);
             } else {
                 customizing.leave_out(totals);
@@ -48,32 +52,66 @@ impl<L: Link> Connection<L> {
             return None;
         }
         let is_first = !customizing.part.has_followed() && self.link.identity().towards;
-        let note = customizing.part.follow(edge).and_then(|to| {
-            let (running, aggregate) = (self.link.algorithm(), customizing.part.key().to_string());
-            if to.algorithm != running.name() {
-                return Some(format!(
-                    "{aggregate}: the engine configures {}, and the rule is about {}: name that \
-                     algorithm in one of both",
-                    to.algorithm,
-                    running.name()
-                ));
-            }
-            let cause = Cause::Fleet { aggregate, version: to.version };
-            let given = |name: &str| to.knobs.iter().find(|(knob, _)| knob == name);
-            for knob in running.knobs() {
-                // What it no longer says is as the algorithm has it, also where it began with something else (`ahead`).
-                let was = self.applied.iter().any(|turned| turned.knob == knob.name)
-                    || (is_first && self.has_another(knob));
-                if let Some(value) =
-                    given(knob.name).map(|(_, value)| *value).or(was.then_some(knob.default))
-                {
-                    self.turn(knob.name, value, cause.clone(), setting);
-                }
-            }
-            None
-        });
+        let to = customizing.part.follow(edge);
+        let note = to.and_then(|to| self.run_chosen(&to, &mut customizing, is_first, setting));
         self.customizing = Some(customizing);
         note
+    }
+
+    /// Has the connection run what the engine chose; why it cannot, where that is so.
+    fn run_chosen(
+        &mut self,
+        to: &Configuration,
+        customizing: &mut Customizing,
+        is_first: bool,
+        setting: &Setting<'_>,
+    ) -> Option<String> {
+        let aggregate = customizing.part.key().to_string();
+        let spec = to.spec().ok().filter(|spec| can_run(spec, ALGORITHMS));
+        customizing.algorithm = algorithm(&to.algorithm).filter(|_| spec.is_some());
+        let (Some(spec), Some(wanted)) = (spec, customizing.algorithm) else {
+            return Some(format!(
+                "{aggregate}: the engine chose {to}, which connections cannot run here: leave it \
+                 out of the service, or let an agent that has it serve these destinations"
+            ));
+        };
+        let cause = Cause::Fleet { aggregate, version: to.version };
+        let running = self.link.algorithm();
+        let pending = self.link.switching().and_then(|switching| switching.pending);
+        if wanted != running || pending.is_some_and(|pending| pending != running) {
+            if !self.yielded {
+                // With its knobs as the engine has them, and not as they were left.
+                self.asked.clear();
+                self.switch(&spec, Switch::Full, cause, setting);
+                if setting.mode == Mode::Apply {
+                    // What was turned are knobs of the algorithm before.
+                    self.applied = Arc::default();
+                }
+            }
+            return None;
+        }
+        let given = |name: &str| to.knobs.iter().find(|(knob, _)| knob == name);
+        let has_begun_so =
+            is_first || self.asked.get().is_some_and(|asked| asked.with_knobs(running));
+        for knob in running.knobs() {
+            // What it no longer says is as the algorithm has it, also where it began with something
+            // else (`ahead`) or took over with it.
+            let was = self.applied.iter().any(|turned| turned.knob == knob.name)
+                || (has_begun_so && self.has_another(knob));
+            if let Some(value) =
+                given(knob.name).map(|(_, value)| *value).or(was.then_some(knob.default))
+            {
+                self.turn(knob.name, value, cause.clone(), setting);
+            }
+        }
+        None
+    }
+
+    /// Whether it runs what the engine chose, and nobody else's choice.
+    pub(super) fn is_as_chosen(&self, mode: Mode) -> bool {
+        let chosen = self.customizing.as_deref().and_then(|customizing| customizing.algorithm);
+        let is_steered = mode == Mode::Apply && !self.yielded && !self.is_resting();
+        is_steered && chosen == Some(self.link.algorithm())
     }
 
     /// Whether a knob is not the algorithm's default, which the kernel's integers may miss by a little.
@@ -84,9 +122,9 @@ impl<L: Link> Connection<L> {
 
     /// It ends with these sums, or its rule does: hands in what it saw for its aggregate.
     pub(crate) fn end(&mut self, mode: Mode, edge: Option<&Edge>, last: Option<&Totals>) {
+        let is_as_chosen = self.is_as_chosen(mode);
         let (Some(mut customizing), Some(edge)) = (self.customizing.take(), edge) else { return };
-        let is_steered = mode == Mode::Apply && !self.yielded && !self.is_resting();
-        if let Some(last) = last.filter(|_| is_steered) {
+        if let Some(last) = last.filter(|_| is_as_chosen) {
             customizing.on_totals(*last);
             customizing.part.on_responses(self.responses.make().at_the_end(last.last));
         }

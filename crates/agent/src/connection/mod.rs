@@ -286,9 +286,9 @@ impl<L: Link> Connection<L> {
         let running = self.link.algorithm();
         match &rule.steering {
             Some(Steering::Turns(turns)) => turns.algorithms.contains(&running),
-            Some(Steering::Mortise(_) | Steering::Muses(_) | Steering::Fleet(_)) | None => {
-                running == rule.algorithm
-            }
+            // It may have switched to what the engine chose.
+            Some(Steering::Fleet(_)) => running == rule.algorithm || has_switched(&self.link),
+            Some(Steering::Mortise(_) | Steering::Muses(_)) | None => running == rule.algorithm,
         }
     }
 
@@ -649,11 +649,12 @@ impl<L: Link> Connection<L> {
             let remaining = remaining(&self.hinted());
             self.responses.make().complete(&mut report, remaining);
         }
-        if let Some(customizing) = self.customizing.as_deref_mut() {
+        if self.customizing.is_some() {
             let times = self.responses.make().times(&report);
-            let is_resting = self.guard.get().is_some_and(Guard::is_resting);
             // What ran something else than the engine chose says nothing of what it chose.
-            if setting.mode == Mode::Apply && !self.yielded && !is_resting {
+            let is_as_chosen = self.is_as_chosen(setting.mode);
+            let customizing = self.customizing.as_deref_mut().filter(|_| is_as_chosen);
+            if let Some(customizing) = customizing {
                 customizing.part.on_responses(times);
             }
         }
@@ -712,9 +713,14 @@ impl<L: Link> Connection<L> {
 /// What a connection ran before it was steered. Where another algorithm has taken over, an agent before this one had
 /// asked for it; then it is what connections of the rule begin with.
 fn home(link: &impl Link, rule: Option<&Rule>) -> Algorithm {
-    let switched = link.switching().is_some_and(|switching| switching.switches > 0);
-    match rule.and_then(|rule| rule.steering.as_ref()) {
-        Some(Steering::Turns(turns)) if switched => turns.first(),
+    match rule.and_then(|rule| Some((rule.algorithm, rule.steering.as_ref()?))) {
+        Some((_, Steering::Turns(turns))) if has_switched(link) => turns.first(),
+        Some((algorithm, Steering::Fleet(_))) if has_switched(link) => algorithm,
         _ => link.algorithm(),
     }
+}
+
+/// Whether another algorithm has taken over since the connection began.
+fn has_switched(link: &impl Link) -> bool {
+    link.switching().is_some_and(|switching| switching.switches > 0)
 }

@@ -17,7 +17,7 @@ pub enum Standing {
     Selecting,
     /// Decisions are made for it, and not carried out.
     Advised,
-    /// It has the knobs that the engine of the fleet chose for its aggregate.
+    /// It runs what the engine of the fleet chose for its aggregate.
     Customized,
     /// It has the knobs of its rule.
     Set,
@@ -89,7 +89,7 @@ impl Standing {
                 "a selection or a policy chooses among its rule's algorithms or trees"
             }
             Self::Advised => "decisions for it are logged, and not carried out",
-            Self::Customized => "it has the knobs from the fleet's engine",
+            Self::Customized => "it runs what the fleet's engine chose",
             Self::Set => "it has the knobs of its rule",
             Self::Measured => {
                 "it runs another algorithm than that of its rule, so it is only measured"

@@ -191,20 +191,76 @@ fn knobs_of_the_engine_that_do_harm_are_taken_back_for_a_while() {
 }
 
 #[test]
-fn another_algorithm_than_the_rules_is_told_and_changes_nothing() {
+fn what_no_connection_can_run_is_told_and_changes_nothing() {
     let (fake, edge) = (Fake::default(), Arc::new(Edge::alone()));
-    edge.learn(key(), force(1, "vivace", &[("gamma", 10.0)]));
+    edge.learn(key(), force(1, "westwood", &[]));
     fake.open("10.0.0.1:443", "192.0.2.1:5000");
     let mut core = Core::with_edge(fake.clone(), config(RULE), Some(edge.clone()), Time::ZERO);
-    edge.learn(key(), force(2, "vivace", &[("gamma", 20.0)]));
+    edge.learn(key(), force(2, "westwood", &[]));
     pass(&mut core, &fake, Time::ZERO, 1.0);
     let notes = told(core.take_notes());
     assert_eq!(
         notes,
-        ["tv/192.0.2.0/24: the engine configures vivace, and the rule is about copa: name that \
-             algorithm in one of both"]
+        [
+            "tv/192.0.2.0/24: the engine chose westwood, which connections cannot run here: leave it \
+             out of the service, or let an agent that has it serve these destinations"
+        ]
     );
     assert_eq!(core.why("1", Time::ZERO).unwrap().flow.decisions, 0);
+    drop(core);
+    assert_eq!(reports(&edge), [], "it ran something else");
+}
+
+/// The rule is about what is installed; the engine chooses among several algorithms.
+#[test]
+fn connections_run_the_algorithm_that_the_engine_chose() {
+    let (fake, edge) = (Fake::default(), Arc::new(Edge::alone()));
+    let (pipe, _) = fake.open("10.0.0.1:443", "192.0.2.1:5000");
+    // A connection of Vivace has these knobs as well.
+    for knob in named("vivace").knobs() {
+        pipe.borrow_mut().knobs.insert(knob.name.to_owned(), knob.default);
+    }
+    edge.learn(key(), force(1, "copa", &[]));
+    let shared = Some(Arc::clone(&edge));
+    let mut core = Core::with_edge(fake.clone(), config(RULE), shared, Time::ZERO);
+    let now = pass(&mut core, &fake, Time::ZERO, 2.0);
+    assert_eq!(pipe.borrow().switches, [], "it runs that from its beginning");
+
+    edge.learn(key(), force(2, "vivace", &[("gamma", 10.0)]));
+    let now = pass(&mut core, &fake, now, 2.0);
+    assert_eq!(pipe.borrow().switches, [(named("vivace"), true, Switch::Full)]);
+    assert_eq!(standing(&core, 1), Standing::Customized);
+    let why = core.why("1", now).unwrap().to_string();
+    assert!(why.contains("configuration 2 of tv/192.0.2.0/24, by the engine"), "{why}");
+    // Another value of a knob is no switch.
+    edge.learn(key(), force(3, "vivace", &[("gamma", 20.0)]));
+    let now = pass(&mut core, &fake, now, 2.0);
+    assert_eq!((pipe.borrow().knobs["gamma"], pipe.borrow().switches.len()), (20.0, 1));
+    edge.learn(key(), force(4, "cubic", &[]));
+    let now = pass(&mut core, &fake, now, 2.0);
+    assert_eq!(pipe.borrow().switches.last(), Some(&(named("cubic"), true, Switch::Full)));
+    assert_eq!(standing(&core, 1), Standing::Customized);
+
+    // The next agent finds it so, and knows what it ran before.
+    drop(core);
+    pipe.borrow_mut().identity.adopted = true;
+    let shared = Some(Arc::clone(&edge));
+    let mut core = Core::with_edge(fake.clone(), config(RULE), shared, now);
+    let now = pass(&mut core, &fake, now, 2.0);
+    assert_eq!((standing(&core, 1), pipe.borrow().switches.len()), (Standing::Customized, 2));
+    core.on_event(&Event { id: FlowId(1), slot: 0, at: now, kind: close(&pipe) }, now);
+    let versions: Vec<(u64, f64)> = reports(&edge).iter().map(|r| (r.1, r.3.round())).collect();
+    assert_eq!(versions.iter().map(|v| v.0).collect::<Vec<_>>(), [1, 2, 3, 4]);
+    assert!(versions.iter().all(|(_, mbps)| *mbps == 12.0), "{versions:?}");
+    // Without the rule it has what it had.
+    let (other, _) = fake.open("10.0.0.1:443", "192.0.2.2:5000");
+    edge.learn(key(), force(4, "cubic", &[]));
+    let mut core = Core::with_edge(fake.clone(), config(RULE), Some(edge), now);
+    let now = pass(&mut core, &fake, now, 1.0);
+    assert_eq!(other.borrow().identity.algorithm, "cubic");
+    core.reload(config("[[rule]]\nname = \"web\"\nport = 80\nqoe = \"download\"\n"), now);
+    pass(&mut core, &fake, now, 1.0);
+    assert_eq!(other.borrow().identity.algorithm, "copa");
 }
 
 #[test]
