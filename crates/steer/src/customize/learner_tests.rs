@@ -246,3 +246,23 @@ fn a_learner_with_a_choice_is_kept_across_a_restart() {
     let before = serde_json::to_string(&self::learner(Preset::Model)).unwrap();
     assert!(!before.contains("stand") && !before.contains("others"), "{before}");
 }
+
+/// An incumbent that is far worse than all others does not hide which of those is best.
+#[test]
+fn algorithms_that_are_far_apart_are_not_taken_for_noise() {
+    let mut learner = learner(Preset::Model).choosing(3, Point::other(1), Point::other(1));
+    let mut best = 0;
+    for round in 0..60 {
+        let trial = learner.propose(round);
+        let noise = if round % 4 < 2 { 0.2 } else { -0.2 };
+        let reward = match trial.point.choice() {
+            0 => -1.5,
+            1 => -10.0,
+            2 => 0.3,
+            _ => -2.3,
+        };
+        best += usize::from(round >= 30 && trial.point == Point::other(2));
+        learner.observe(&trial, Some(reward + noise), false);
+    }
+    assert!(best >= 25, "{best} of 30");
+}

@@ -1,5 +1,7 @@
 //! What is remembered of trials: a bounded number of cells, each a point with the mean of the rewards there.
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 
 use super::Point;
@@ -9,6 +11,10 @@ use super::point::At;
 const GRID: f64 = 1000.0;
 /// A cell of less weight than this tells nothing any more.
 const FORGOTTEN: f32 = 0.02;
+
+/// Before anything is known, rewards of one algorithm deviate by this share of the deviation of all;
+/// and as many trials as that counts for.
+const WITHIN: (f64, f64) = (0.3, 2.0);
 
 /// Trials at about one point.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -187,10 +193,24 @@ impl Memory {
         (mean, ((between + f64::from(self.within)) / weight).sqrt())
     }
 
-    /// Mean and standard deviation, which is above zero, for rewards to be counted in.
-    pub(super) fn scale(&self) -> (f64, f64) {
-        let (mean, deviation) = self.spread();
-        (mean, deviation.max(1e-3 * mean.abs()).max(1e-9))
+    /// The standard deviation of rewards about the mean of their algorithm. Where little is known of
+    /// that, it is a share of the deviation of all.
+    pub(super) fn spread_within(&self) -> f64 {
+        let (_, all) = self.spread();
+        let mut means: BTreeMap<u8, (f64, f64)> = BTreeMap::new();
+        for cell in &self.cells {
+            let (weight, sum) = means.entry(cell.choice).or_default();
+            *weight += cell.weight();
+            *sum += cell.weight() * cell.mean();
+        }
+        let off = |cell: &Cell| {
+            let (weight, sum) = means[&cell.choice];
+            cell.weight() * (cell.mean() - sum / weight).powi(2)
+        };
+        let squares = f64::from(self.within) + self.cells.iter().map(off).sum::<f64>();
+        let known = (self.weight() - means.len() as f64).max(0.0);
+        let (guess, counts) = WITHIN;
+        ((squares + counts * (guess * all).powi(2)) / (known + counts)).sqrt()
     }
 
     /// The sum of squares of what rewards differ from their cell's mean.
@@ -304,6 +324,25 @@ mod tests {
         assert_eq!(cells, [(3, 2.0), (0, 9.0)]);
     }
 
+    /// How far apart algorithms are says nothing of how noisy rewards are.
+    #[test]
+    fn rewards_deviate_about_the_mean_of_their_algorithm() {
+        let mut memory = Memory::default();
+        for n in 0..40 {
+            let noise = if n % 4 < 2 { 1.0 } else { -1.0 };
+            let (choice, mean) = if n % 2 == 0 { (1, 0.0) } else { (2, 100.0) };
+            memory.add(&Point::other(choice), mean + noise, 1.0, 8);
+        }
+        assert!((memory.spread().1 - 50.0).abs() < 0.1, "{:?}", memory.spread());
+        // 40 squares of one, and two of 15, for 38 trials and two.
+        let expected = ((40.0 + 2.0 * (0.3 * memory.spread().1).powi(2)) / 40.0).sqrt();
+        assert!((memory.spread_within() - expected).abs() < 0.01, "{}", memory.spread_within());
+        let mut few = Memory::default();
+        few.add(&Point::other(1), 0.0, 1.0, 8);
+        few.add(&Point::other(2), 10.0, 1.0, 8);
+        assert!((few.spread_within() - 1.5).abs() < 1e-6, "{}", few.spread_within());
+    }
+
     #[test]
     fn near_is_near_in_every_knob() {
         let mut memory = Memory::default();
@@ -361,15 +400,5 @@ mod tests {
         memory.fade(0.5);
         assert!((memory.within() - 1.0).abs() < 1e-6);
         assert!((memory.spread().1 - 1.0).abs() < 1e-6, "a deviation does not fade");
-    }
-
-    #[test]
-    fn rewards_that_do_not_vary_have_a_scale() {
-        let mut memory = Memory::default();
-        assert_eq!(memory.scale(), (0.0, 1e-9));
-        memory.add(&[0.5], -50.0, 1.0, 1);
-        assert_eq!(memory.scale(), (-50.0, 0.05));
-        memory.add(&[0.9], 50.0, 1.0, 2);
-        assert_eq!(memory.scale(), (0.0, 50.0));
     }
 }

@@ -19,8 +19,7 @@ const FLEET: f64 = 0.6;
 const FADE: f64 = 30.0;
 /// In so many steps is an aggregate apart from the others.
 const APART: u8 = 4;
-/// Variance between algorithms, by that between points of the knobs' cube: the values of an
-/// algorithm's knobs have as much in common as the algorithm itself makes a difference.
+/// Variance between algorithms, by that of all rewards.
 const ALGORITHM: f64 = 1.0;
 /// The variance of a group's level: nearly nothing is known of it.
 const LEVEL: f64 = 10.0;
@@ -206,7 +205,7 @@ pub(super) struct Surrogate {
     range: f64,
     /// How much of the variance is common to the aggregate and others.
     fleet: f64,
-    /// Variance between algorithms, by that between points of the knobs' cube.
+    /// Variance between algorithms; 0 where there is one.
     algorithm: f64,
     /// One over the length over which rewards are related, by knob.
     per_length: Vec<f64>,
@@ -218,6 +217,8 @@ pub(super) struct Surrogate {
     /// Rewards are `mean + deviation · value`.
     mean: f64,
     deviation: f64,
+    /// The deviation of all rewards, by that about the mean of their algorithm; 1 where there is one.
+    apart: f64,
 }
 
 /// A reward that is expected, and its standard error.
@@ -231,13 +232,22 @@ impl Surrogate {
     /// The model by what is remembered. `None` where nothing is known.
     pub(super) fn fit(seen: &Seen<'_>, shape: &Shape) -> Option<Self> {
         let Seen { own, before, others, fleet, choice } = seen;
-        let (mean, mut deviation) = own.spread();
-        let scales: Vec<(f64, f64)> = others.iter().map(|m| m.scale()).collect();
+        let (mean, all) = own.spread();
+        // What tells algorithms apart is no noise.
+        let about = |memory: &Memory, all: f64| if *choice { memory.spread_within() } else { all };
+        let mut deviation = about(own, all);
+        let least = |(mean, deviation): (f64, f64)| deviation.max(1e-3 * mean.abs()).max(1e-9);
+        let scale = |memory: &Memory| {
+            let (mean, all) = memory.spread();
+            (mean, least((mean, about(memory, all))))
+        };
+        let scales: Vec<(f64, f64)> = others.iter().map(|m| scale(m)).collect();
         if own.weight() < 4.0 {
             // A few trials have no deviation of their own to speak of.
             deviation = scales.iter().map(|s| s.1).fold(deviation, f64::max).max(0.1 * mean.abs());
         }
-        let deviation = deviation.max(1e-3 * mean.abs()).max(1e-9);
+        let deviation = least((mean, deviation));
+        let apart = if *choice { (all / deviation).max(1.0) } else { 1.0 };
         let noise = power(shape.noise);
         let mut rows: Vec<Row> = Vec::new();
         let row = |c: &Cell, group, (mean, deviation): (f64, f64)| Row {
@@ -258,10 +268,10 @@ impl Surrogate {
         for (n, cell) in of_others {
             rows.push(row(cell, Group::Context(n + 1), scales[n]));
         }
-        rows.extend(before.cells().iter().map(|c| row(c, Group::Before, before.scale())));
+        rows.extend(before.cells().iter().map(|c| row(c, Group::Before, scale(before))));
         rows.extend(fleet.iter().map(|c| Row {
             noise: noise * OTHERS_ALIKE / c.weight(),
-            ..row(c, Group::Fleet, (0.0, 1.0))
+            ..row(c, Group::Fleet, (0.0, 1.0 / apart))
         }));
         if rows.is_empty() {
             return None;
@@ -271,13 +281,14 @@ impl Surrogate {
             range: power(shape.range),
             fleet: FLEET * (1.0 - f64::from(shape.apart.min(APART)) / f64::from(APART))
                 / (1.0 + own.weight() / FADE),
-            algorithm: if *choice { ALGORITHM } else { 0.0 },
+            algorithm: if *choice { ALGORITHM * apart * apart } else { 0.0 },
             per_length: shape.lengths.iter().map(|&length| power(-length)).collect(),
             factor: Vec::with_capacity(rows.len() * (rows.len() + 1) / 2),
             weights: Vec::new(),
             rows,
             mean,
             deviation,
+            apart,
         };
         model.factorize();
         let mut weights: Vec<f64> = model.rows.iter().map(|r| r.value).collect();
@@ -292,13 +303,15 @@ impl Surrogate {
         if point.choice != row.choice {
             return level;
         }
-        let related = self.algorithm + related(point.knobs, &row.knobs, &self.per_length);
-        self.range * group.kinship(row.group, self.fleet) * related + level
+        let kinship = group.kinship(row.group, self.fleet);
+        let related = related(point.knobs, &row.knobs, &self.per_length);
+        self.range * kinship * related + kinship * self.algorithm + level
     }
 
     /// The variance of a reward's expectation before anything is known.
     fn prior(&self, group: Group) -> f64 {
-        LEVEL + self.range * group.kinship(group, self.fleet) * (self.algorithm + 1.0)
+        let kinship = group.kinship(group, self.fleet);
+        LEVEL + self.range * kinship + kinship * self.algorithm
     }
 
     fn factorize(&mut self) {
@@ -372,9 +385,9 @@ impl Surrogate {
         }
     }
 
-    /// A difference of rewards in deviations of this context's rewards.
+    /// A difference of rewards in deviations of all of this context's rewards.
     pub(super) fn deviations(&self, difference: f64) -> f64 {
-        difference / self.deviation
+        difference / (self.deviation * self.apart)
     }
 
     /// The standard deviation of the noise of one reward.
