@@ -142,7 +142,7 @@ fn k3_the_estimate_is_unbiased() {
 #[test]
 fn k4_three_bad_intervals_bring_the_safe_configuration_back() {
     let mut learner = learner(Settings::of(Preset::Pairs));
-    let safe = vec![0.5; 3];
+    let safe = [0.5; 3];
     for round in 0..60 {
         let trial = learner.propose(round);
         let reward = 1.0 + quadratic(&trial.point) + 0.02 * noise(round);
