@@ -425,7 +425,7 @@ impl Learning for Services {
             }
             Wish::Back(text) => {
                 let then: Value = serde_json::from_str(text).map_err(|e| e.to_string())?;
-                let values = chosen_before(service, &then);
+                let values = chosen_before(service, &then)?;
                 aggregate.set_hold(Hold::Pinned { values });
             }
             Wish::Resume => {
@@ -524,8 +524,8 @@ fn other(service: &Service, name: &Value, has_knobs: bool) -> Result<Chosen, Str
     Ok(service.chosen(&point))
 }
 
-/// What a configuration was that was in force before.
-fn chosen_before(service: &Service, then: &Value) -> Chosen {
+/// What a configuration was that was in force before; an error where the service lacks it by now.
+fn chosen_before(service: &Service, then: &Value) -> Result<Chosen, String> {
     let knobs = then["knobs"].as_object().into_iter().flatten();
     let configuration = Configuration {
         version: 0,
@@ -533,8 +533,13 @@ fn chosen_before(service: &Service, then: &Value) -> Chosen {
         knobs: knobs.filter_map(|(knob, value)| Some((knob.clone(), value.as_f64()?))).collect(),
     };
     match service.other_in(&configuration) {
-        Some(other) => Chosen::Other { algorithm: other.name().to_owned() },
-        None => Chosen::Knobs(learnt(service, &then["knobs"])),
+        Some(other) => Ok(Chosen::Other { algorithm: other.name().to_owned() }),
+        None if configuration.algorithm == service.algorithm().name => {
+            Ok(Chosen::Knobs(learnt(service, &then["knobs"])))
+        }
+        None => Err(format!(
+            "the service has no {configuration} any more: put it into `others`, or pin what it has"
+        )),
     }
 }
 

@@ -43,6 +43,14 @@ impl Other {
     pub fn name(&self) -> &str {
         &self.name
     }
+
+    /// Whether this is the same algorithm with the same knobs, in whatever order they are set.
+    pub(crate) fn is_of(&self, spec: &Spec) -> bool {
+        let (own, theirs) = (self.spec.settings(), spec.settings());
+        self.spec.algorithm().name == spec.algorithm().name
+            && own.len() == theirs.len()
+            && own.iter().all(|setting| theirs.contains(setting))
+    }
 }
 
 /// A knob that is learnt, with its permitted range.
@@ -525,7 +533,7 @@ impl Service {
     /// own, or one that it does not have.
     pub fn other_in(&self, configuration: &Configuration) -> Option<&Other> {
         let spec = configuration.spec().ok()?;
-        self.others.iter().find(|other| other.spec.is_same(&spec))
+        self.others.iter().find(|other| other.is_of(&spec))
     }
 
     /// The point of a choice; the safe one where there is no such algorithm any more.

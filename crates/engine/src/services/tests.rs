@@ -214,10 +214,10 @@ fn an_operator_pins_another_algorithm_and_rolls_back_to_it() {
     assert_eq!(pin(json!({})).unwrap()["algorithm"], "cubic", "the safe one");
     let gamma = pin(json!({ "gamma": 100.0 })).unwrap();
     assert_eq!(gamma["algorithm"], "vivace");
-    let back = |text: &Value| pinned(&services, &kept, &Wish::Back(text.to_string())).unwrap();
-    assert_eq!((back(&copa), back(&gamma)), (copa.clone(), gamma));
-    // What the service has no more is kept as near as its own algorithm comes to it.
-    assert_eq!(back(&json!({ "algorithm": "vegas", "knobs": {} }))["algorithm"], "vivace");
+    let back = |text: &Value| pinned(&services, &kept, &Wish::Back(text.to_string()));
+    assert_eq!((back(&copa).unwrap(), back(&gamma).unwrap()), (copa.clone(), gamma));
+    let gone = back(&json!({ "algorithm": "copa", "knobs": { "delta": 0.9 } })).unwrap_err();
+    assert!(gone.starts_with("the service has no copa:delta=0.9 any more"), "{gone}");
     let unknown = pin(json!({ "algorithm": "vegas" })).unwrap_err();
     assert!(unknown.contains("there are cubic, bbr, copa:mvfst"), "{unknown}");
     let both = pin(json!({ "algorithm": "bbr", "gamma": 1.0 })).unwrap_err();

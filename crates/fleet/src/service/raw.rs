@@ -157,7 +157,7 @@ impl Raw {
                 cause,
             })?;
             let is_own = *text == self.algorithm;
-            if is_own || others.iter().any(|other| other.spec.is_same(&spec)) {
+            if is_own || others.iter().any(|other| other.is_of(&spec)) {
                 return Err(ServiceError::Twice(text.clone()));
             }
             others.push(Other { name: text.clone(), spec });

@@ -202,6 +202,12 @@ fn the_incumbent_is_what_is_safe_and_what_is_in_force_first() {
     let configuration = service.configuration(7, &copa);
     assert_eq!(configuration.to_string(), "copa:delta=0.04,competitive=0");
     assert_eq!(service.other_in(&configuration).unwrap().name(), "copa:mvfst");
+    // The store sorts knobs by name.
+    let sorted = Configuration {
+        knobs: configuration.knobs.iter().rev().cloned().collect(),
+        ..configuration
+    };
+    assert_eq!(service.other_in(&sorted).unwrap().name(), "copa:mvfst");
     for chosen in [
         Chosen::Other { algorithm: "copa:mvfst".to_owned() },
         Chosen::Knobs(service.space().values(&service.start())),
@@ -228,7 +234,7 @@ fn an_algorithm_to_choose_is_one_of_the_table_and_named_once() {
     assert!(key == "incumbent" && why.starts_with("incumbent \"cubik\": "), "{key}: {why}");
     let (key, why) = said("\"bbr\"", "\"bbr:gain=2\"");
     assert!(key == "others" && why.contains("gain"), "{key}: {why}");
-    for twice in ["cubic", "vivace"] {
+    for twice in ["cubic", "vivace", "copa:competitive=0,delta=0.04"] {
         let (key, why) = said("\"bbr\"", &format!("{twice:?}"));
         assert!(key == "others" && why.contains("is named twice"), "{key}: {why}");
     }
