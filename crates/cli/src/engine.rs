@@ -1,9 +1,9 @@
 //! `trimtab engine`.
 
 use serde::Serialize;
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 use trimtab_engine as engine;
-use trimtab_fleet_client::{Action, Client, Listing, Name, OrderBody};
+use trimtab_fleet_client::{Action, Client, KnobInfo, Listing, Name, OrderBody, ServiceInfo};
 
 use crate::args::{AskEngine, Engine, EngineCommand, Order, TokenCommand};
 use crate::{Failure, print, study};
@@ -29,7 +29,7 @@ pub(crate) fn run(args: Engine) -> Result<(), Failure> {
         EngineCommand::Explain { aggregate, last, ask } => explain(&aggregate, last, &ask),
         EngineCommand::Pause(order) => give(order, Action::Pause, None),
         EngineCommand::Resume(order) => give(order, Action::Resume, None),
-        EngineCommand::Pin { order, knobs } => pin(order, &knobs),
+        EngineCommand::Pin { order, knobs, algorithm } => pin(order, &knobs, algorithm.as_deref()),
         EngineCommand::Rollback { order, to } => give(order, Action::Rollback, Some(to)),
         EngineCommand::Reset(order) => give(order, Action::Reset, None),
         EngineCommand::Audit { limit, ask } => {
@@ -96,50 +96,60 @@ fn give(order: Order, action: Action, interval: Option<i64>) -> Result<(), Failu
     show(&after, order.ask.json, engine::aggregate_text)
 }
 
-/// Pins the knobs that are named, and the others as they are in force, as the dashboard does;
-/// refused when these change meanwhile.
-fn pin(order: Order, named: &[(String, f64)]) -> Result<(), Failure> {
+/// Pins another algorithm, or the knobs that are named, and the others as they are in force, as the
+/// dashboard does; refused when these change meanwhile.
+fn pin(order: Order, named: &[(String, f64)], algorithm: Option<&str>) -> Result<(), Failure> {
     let client = client(&order.ask)?;
     let services = client.services().map_err(Failure::input)?.services;
     let before = client.aggregate(&order.aggregate).map_err(Failure::input)?;
-    let in_force = &before.configuration["knobs"];
     let service = services.iter().find(|service| service.name == before.service);
-    let learnt = service.into_iter().flat_map(|service| &service.knobs);
-    let knobs = every_knob(learnt.map(|knob| knob.name.as_str()), in_force, named);
+    let knobs = match algorithm {
+        Some(algorithm) => json!({ "algorithm": algorithm }),
+        None => every_knob(service, &before.configuration, named).into(),
+    };
     let Name { service, prefix } = order.aggregate;
     let body = OrderBody {
         service,
         prefix,
         action: Action::Pin,
         version: Some(before.version),
-        knobs: Some(knobs.into()),
+        knobs: Some(knobs),
         interval: None,
         reason: order.reason,
     };
     let after = client.order(&body).map_err(Failure::input)?;
     show(&after, order.ask.json, |after| {
-        engine::aggregate_text(after) + &changes(in_force, &after.configuration["knobs"])
+        engine::aggregate_text(after) + &changes(&before.configuration, &after.configuration)
     })
 }
 
-/// The knobs that are learnt: as they are named, else as they are in force.
-fn every_knob<'a>(
-    learnt: impl Iterator<Item = &'a str>,
+/// The knobs that are learnt: as they are named, else as they are in force. Those of another
+/// algorithm are left out.
+fn every_knob(
+    service: Option<&ServiceInfo>,
     in_force: &Value,
     named: &[(String, f64)],
 ) -> Map<String, Value> {
-    let kept = learnt.filter_map(|knob| Some((knob.to_owned(), in_force.get(knob)?.clone())));
+    let running = service.filter(|service| in_force["algorithm"] == service.algorithm);
+    let learnt = running.into_iter().flat_map(|service| &service.knobs);
+    let value = |knob: &KnobInfo| in_force["knobs"].get(&knob.name).cloned();
+    let kept = learnt.filter_map(|knob| Some((knob.name.clone(), value(knob)?)));
     kept.chain(named.iter().map(|(knob, value)| (knob.clone(), (*value).into()))).collect()
 }
 
-/// What became of each knob.
+/// What became of the algorithm and of each knob.
 fn changes(before: &Value, after: &Value) -> String {
-    let after = after.as_object().into_iter().flatten();
-    let line = |(knob, now): (&String, &Value)| match before.get(knob) {
-        Some(then) if then == now => format!("  {knob} {now}, as before\n"),
-        then => format!("  {knob} {} -> {now}\n", then.unwrap_or(&Value::Null)),
+    let is_same = before["algorithm"] == after["algorithm"];
+    let name =
+        |configuration: &Value| configuration["algorithm"].as_str().unwrap_or("-").to_owned();
+    let algorithm = format!("  algorithm {} -> {}\n", name(before), name(after));
+    let line = |(knob, now): (&String, &Value)| match before["knobs"].get(knob) {
+        Some(then) if is_same && then == now => format!("  {knob} {now}, as before\n"),
+        Some(then) if is_same => format!("  {knob} {then} -> {now}\n"),
+        _ => format!("  {knob} {now}\n"),
     };
-    after.map(line).collect()
+    let knobs = after["knobs"].as_object().into_iter().flatten().map(line);
+    (!is_same).then_some(algorithm).into_iter().chain(knobs).collect()
 }
 
 fn token(command: TokenCommand) -> Result<(), Failure> {
@@ -168,17 +178,31 @@ mod tests {
     /// `pin gamma=900` put startup_rate_max back to its safe value, which the dashboard does not.
     #[test]
     fn what_is_not_named_stays_as_it_is_in_force() {
-        let in_force = json!({ "gamma": 400.0, "startup_rate_max": 1000.0, "fixed": 1.0 });
-        let learnt = ["gamma", "startup_rate_max"].into_iter();
-        let knobs = every_knob(learnt, &in_force, &[("gamma".to_owned(), 900.0)]);
-        assert_eq!(Value::from(knobs), json!({ "gamma": 900.0, "startup_rate_max": 1000.0 }));
+        let range = |name: &str| json!({ "name": name, "min": 1.0, "max": 5000.0 });
+        let service = serde_json::from_value(json!({
+            "name": "tv", "interval_ms": 1000, "algorithm": "vivace", "reward": "mean(throughput)",
+            "knobs": [range("gamma"), range("startup_rate_max")],
+        }));
+        let service: ServiceInfo = service.unwrap();
+        let pinned = |algorithm: &str| {
+            let knobs = json!({ "gamma": 400.0, "startup_rate_max": 1000.0, "fixed": 1.0 });
+            let in_force = json!({ "algorithm": algorithm, "knobs": knobs });
+            Value::from(every_knob(Some(&service), &in_force, &[("gamma".to_owned(), 900.0)]))
+        };
+        assert_eq!(pinned("vivace"), json!({ "gamma": 900.0, "startup_rate_max": 1000.0 }));
+        assert_eq!(pinned("allegro"), json!({ "gamma": 900.0 }), "its knobs are its own");
     }
 
     #[test]
     fn a_pin_says_what_it_changed_and_what_stays() {
-        let before = json!({ "gamma": 400.0, "startup_rate_max": 1000.0 });
-        let after = json!({ "gamma": 900.0, "startup_rate_max": 1000.0 });
+        let vivace = |gamma: f64| {
+            let knobs = json!({ "gamma": gamma, "startup_rate_max": 1000.0 });
+            json!({ "algorithm": "vivace", "knobs": knobs })
+        };
+        let (before, after) = (vivace(400.0), vivace(900.0));
         let said = changes(&before, &after);
         assert_eq!(said, "  gamma 400.0 -> 900.0\n  startup_rate_max 1000.0, as before\n");
+        let copa = json!({ "algorithm": "copa", "knobs": { "delta": 0.04 } });
+        assert_eq!(changes(&before, &copa), "  algorithm vivace -> copa\n  delta 0.04\n");
     }
 }

@@ -19,6 +19,7 @@ use crate::study_args::{ExperimentCommand, RolloutCommand};
   trimtab engine aggregates 203.0.113
   trimtab engine explain tv/203.0.113.0/24
   trimtab engine pin tv/203.0.113.0/24 gamma=900 --reason 'trouble at the peer'
+  trimtab engine pin tv/203.0.113.0/24 --algorithm bbr
   trimtab engine experiment start tv gamma-900 --treatment gamma=900 --block 6 --length 432 --metric reward --guard 'mean(loss) < +20%'
   trimtab engine rollout start tv gamma-900 --to gamma=900 --metric reward --guard 'mean(loss) < +20%'
 
@@ -71,13 +72,16 @@ pub(crate) enum EngineCommand {
     Pause(Order),
     /// Let an aggregate learn again; it starts from pinned knobs, where there are any.
     Resume(Order),
-    /// Put the given knobs in force, and keep them.
+    /// Put the given knobs or another algorithm in force, and keep them.
     Pin {
         #[command(flatten)]
         order: Order,
         /// Knobs, e.g. gamma=900; others stay as they are
-        #[arg(required = true, value_name = "KNOB=VALUE", value_parser = knob)]
+        #[arg(required_unless_present = "algorithm", value_name = "KNOB=VALUE", value_parser = knob)]
         knobs: Vec<(String, f64)>,
+        /// Another algorithm of the service, e.g. bbr, as its description names it
+        #[arg(long, value_name = "NAME", conflicts_with = "knobs")]
+        algorithm: Option<String>,
     },
     /// Put the configuration of an earlier interval in force, and keep it.
     Rollback {

@@ -29,7 +29,8 @@ pub(crate) enum ExperimentCommand {
   trimtab engine experiment start tv gamma-900 --treatment gamma=900 --block 6 --length 432 \\
       --metric reward --guard 'mean(loss) < +20%' --guard 'p75(rtt) < +0.02'")]
 pub(crate) struct StartExperiment {
-    /// The control: learn, safe, or knobs, e.g. gamma=900,omega=1
+    /// The control: learn, safe, an algorithm of the service, e.g. bbr, or knobs, e.g.
+    /// gamma=900,omega=1
     #[arg(long, value_name = "ARM", default_value = "learn", value_parser = arm)]
     pub(crate) control: Arm,
     /// The treatment, in the same form as the control
@@ -92,7 +93,8 @@ pub(crate) struct StartRollout {
     /// The arm before the switch [default: learn; safe with --to learn]
     #[arg(long, value_name = "ARM", value_parser = arm)]
     pub(crate) from: Option<Arm>,
-    /// The arm to roll out: learn, safe, or knobs, e.g. gamma=900,omega=1
+    /// The arm to roll out: learn, safe, an algorithm of the service, e.g. bbr, or knobs, e.g.
+    /// gamma=900,omega=1
     #[arg(long, value_name = "ARM", value_parser = arm)]
     pub(crate) to: Arm,
     /// Shares of the aggregates, stage by stage

@@ -194,7 +194,9 @@ fn info(service: &Service, reward: String) -> ServiceInfo {
             service.space().values(&point)[index]
         };
         let scale = if range.dimension.logarithmic { "log" } else { "linear" };
-        KnobInfo { name: range.name.clone(), min: end(0.0), max: end(1.0), scale: scale.to_owned() }
+        let safe = service.space().values(&service.safe_knobs()).get(index).copied();
+        let (name, scale) = (range.name.clone(), scale.to_owned());
+        KnobInfo { name, min: end(0.0), max: end(1.0), scale, safe }
     };
     ServiceInfo {
         name: service.name().as_str().to_owned(),

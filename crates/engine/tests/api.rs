@@ -312,6 +312,42 @@ fn an_edge_reports_and_is_told_and_operators_have_their_way() {
 }
 
 #[test]
+fn an_operator_pins_another_algorithm_and_edges_get_it() {
+    let site = Site::new("");
+    site.choose_among("incumbent = \"cubic\"\nothers = [\"bbr\", \"copa:mvfst\"]");
+    let engine = site.start();
+    let (edge, operator) = (engine.client(&site.edge), engine.client(&site.operator));
+    let service = operator.services().unwrap().services.remove(0);
+    assert_eq!((service.incumbent.as_deref(), service.others.len()), (Some("cubic"), 3));
+    let safe: Vec<Option<f64>> =
+        service.knobs.iter().map(|knob| knob.safe.map(f64::round)).collect();
+    assert_eq!(safe, [Some(900.0), Some(20.0)]);
+    edge.report(&batch(1, vec![report(TV, (now_ms() / 1000) as u64, 0, 5.0)])).unwrap();
+    until("the aggregate", || operator.aggregate(&name()).ok());
+    let pin = |knobs| operator.order(&order(Action::Pin, Some(knobs), None));
+    let pinned = pin(json!({ "algorithm": "copa:mvfst" })).unwrap();
+    let copa = json!({ "algorithm": "copa", "knobs": { "delta": 0.04, "competitive": 0.0 } });
+    assert_eq!((pinned.hold, &pinned.configuration), (Hold::Pinned, &copa));
+    let query = ConfigurationQuery {
+        have: vec![Held {
+            service: "tv".to_owned(),
+            prefix: "203.0.113.0/24".to_owned(),
+            version: None,
+        }],
+        wait_s: 0,
+    };
+    let got = edge.configurations(&query).unwrap().configurations.remove(0);
+    assert_eq!((got.version, &got.configuration), (pinned.version, &copa));
+    let wrong = pin(json!({ "algorithm": "vegas" })).unwrap_err().to_string();
+    assert!(wrong.contains("there are cubic, bbr, copa:mvfst"), "{wrong}");
+    // Learning goes on from there, and an earlier choice comes back.
+    let cubic = pin(json!({ "algorithm": "cubic" })).unwrap();
+    assert_eq!(cubic.configuration["algorithm"], "cubic");
+    let resumed = operator.order(&order(Action::Resume, None, None)).unwrap();
+    assert_eq!(resumed.hold, Hold::Learning);
+}
+
+#[test]
 fn intervals_may_have_another_length_from_now_on_and_back() {
     let site = Site::new("[limits]\nrequests_per_second = 1000");
     let engine = site.start();

@@ -189,6 +189,7 @@ fn aggregates_are_found_explained_and_paused_by_keyboard() {
     let Some(mut browser) = Browser::start() else { return };
     let pictures = std::env::var_os("TRIMTAB_PICTURES").map(PathBuf::from);
     let site = Site::new("");
+    site.choose_among("others = [\"bbr\", \"copa:mvfst\"]");
     let engine = site.start();
     serve_traffic(&engine, &site, 1..if pictures.is_some() { 91 } else { 6 });
 
@@ -247,6 +248,19 @@ fn aggregates_are_found_explained_and_paused_by_keyboard() {
     let pinned = client.aggregate(&name(SUBNETS[1])).unwrap();
     assert_eq!(pinned.configuration["knobs"]["gamma"].as_f64().map(f64::round), Some(77.0));
 
+    // Another algorithm has no knobs to set. Its first letter chooses it.
+    browser.tab_to("at.textContent === 'Pin…'");
+    browser.press("Enter");
+    browser.until("document.querySelector('dialog[open] select[name=algorithm]') !== null");
+    browser.tab_to("at.name === 'algorithm'");
+    browser.press("c");
+    browser.until("document.querySelector('dialog input[name=gamma]').disabled");
+    browser.tab_to("at.textContent === 'Pin'");
+    browser.press("Enter");
+    browser.until("document.querySelector('main').textContent.includes(' of copa: competitive 0, delta 0.04')");
+    let pinned = client.aggregate(&name(SUBNETS[1])).unwrap();
+    assert_eq!(pinned.configuration["algorithm"], "copa");
+
     browser.value("document.body.focus(); document.querySelector('.skip').focus()");
     browser.tab_to("at.textContent === 'Audit log'");
     browser.press("Enter");
@@ -254,7 +268,9 @@ fn aggregates_are_found_explained_and_paused_by_keyboard() {
     let lines = browser.value(
         "[...document.querySelectorAll('tbody tr')].map((row) => row.children[2].textContent)",
     );
-    assert_eq!((&lines[0], &lines[1]), (&json!("pin"), &json!("pause")));
+    let lines: Vec<&str> =
+        lines.as_array().unwrap().iter().filter_map(|line| line.as_str()).collect();
+    assert_eq!(lines[..3], ["pin", "pin", "pause"]);
 
     experiments_by_keyboard(&mut browser, &engine, &site, pictures.as_deref());
 

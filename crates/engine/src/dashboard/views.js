@@ -19,6 +19,9 @@ export const time = (ms) => new Date(ms).toISOString().slice(0, 19).replace("T",
 const hold = (kind) => make("span", { class: `hold ${kind}` }, kind);
 const knobs = (configuration) =>
   Object.entries(configuration?.knobs ?? {}).map(([knob, value]) => `${knob} ${label(value)}`).join(", ");
+const whole = (configuration) =>
+  [configuration?.algorithm, knobs(configuration)].filter((part) => part).join(": ");
+const choices = (kinds) => kinds.map(([value, text]) => make("option", { value }, text));
 const link = (one) =>
   `#/aggregate?${new URLSearchParams({ service: one.service, prefix: one.prefix })}`;
 
@@ -52,7 +55,7 @@ export async function list(state) {
       ["Configuration in force", ""], ["Changed (UTC)", "time"]];
     const lines = page.aggregates.map((one) => [
       one.service, make("a", { href: link(one) }, one.prefix), hold(one.hold), label(one.reward), `${one.decisions}`,
-      knobs(one.configuration), time(one.changed_ms),
+      whole(one.configuration), time(one.changed_ms),
     ]);
     if (!further) rows.replaceChildren();
     if (lines.length > 0 || further) rows.append(table("Aggregates", heads, lines));
@@ -67,14 +70,13 @@ export async function list(state) {
     });
     return node;
   };
-  const options = (kinds) => kinds.map(([value, text]) => make("option", { value }, text));
   const search = field("q", make("input", {
     type: "search", id: "search", "aria-label": "Search", placeholder: "Search a service or prefix  ( / )",
   }));
   const service = field("service", make("select", { "aria-label": "Service" },
-    ...options([["", "Every service"], ...services.map((one) => [one.name, one.name])])));
+    ...choices([["", "Every service"], ...services.map((one) => [one.name, one.name])])));
   const held = field("hold", make("select", { "aria-label": "State" },
-    ...options([["", "Every state"], ["learning", "learning"], ["paused", "paused"], ["pinned", "pinned"]])));
+    ...choices([["", "Every state"], ["learning", "learning"], ["paused", "paused"], ["pinned", "pinned"]])));
   search.value = state.q ?? "";
   service.value = state.service ?? "";
   held.value = state.hold ?? "";
@@ -111,12 +113,12 @@ export async function aggregate(name, again) {
     : button("Resume learning", () => confirmed(`Let ${one.prefix} learn again?`, () => order("resume")));
   const pin = button("Pin…", () => pinning(service, one, (values) => order("pin", { knobs: values })));
   const back = (d) => button("Roll back to this", () =>
-    confirmed(`Put in force, and keep, what was in force at ${time(at(d))} UTC: ${knobs(d.configuration)}?`,
+    confirmed(`Put in force, and keep, what was in force at ${time(at(d))} UTC: ${whole(d.configuration)}?`,
       () => order("rollback", { interval: d.interval })));
   const heads = [["Interval (UTC)", "time"], ["Version", "number"], ["Reports", "number"], ["Reward", "number"],
     ["In force", ""], ["Why", ""], ...(may ? [["", ""]] : [])];
   const lines = history.decisions.slice(0, innerWidth < NARROW ? 20 : 100).map((d) => [
-    time(at(d)), `${d.version}`, `${d.reports}`, label(d.reward), knobs(d.configuration), d.why?.sentence ?? "", ...(may ? [back(d)] : []),
+    time(at(d)), `${d.version}`, `${d.reports}`, label(d.reward), whole(d.configuration), d.why?.sentence ?? "", ...(may ? [back(d)] : []),
   ]);
   return [
     make("h2", {}, `${one.service} to ${one.prefix} `, hold(one.hold)),
@@ -159,11 +161,25 @@ export function confirmed(question, act) {
 }
 
 function pinning(service, one, act) {
-  const fields = (service?.knobs ?? []).map((knob) => {
-    const value = one.configuration?.knobs?.[knob.name];
+  const { algorithm: own, others = [], knobs: learnt = [] } = service ?? {};
+  const running = one.configuration?.algorithm;
+  const fields = learnt.map((knob) => {
+    const value = running === own ? one.configuration?.knobs?.[knob.name] : knob.safe;
     return make("input", { type: "number", step: "any", name: knob.name, value, min: knob.min, max: knob.max, required: true });
   });
   const labels = fields.map((field) => make("label", {}, `${field.name} (${label(+field.min)} to ${label(+field.max)})`, field));
-  const values = () => Object.fromEntries(fields.map((field) => [field.name, Number(field.value)]));
-  dialog([make("p", {}, `Put these in force for ${one.prefix}, and keep them:`), ...labels], "Pin", () => act(values()));
+  const algorithm = make("select", { name: "algorithm" }, ...choices([own, ...others].map((name) => [name, name])));
+  algorithm.value = others.find((name) => name.split(":")[0] === running) ?? own;
+  // Another algorithm runs as the service describes it: its knobs cannot be set here.
+  const choose = () => labels.forEach((knob, i) => {
+    knob.hidden = algorithm.value !== own;
+    fields[i].disabled = knob.hidden;
+  });
+  algorithm.addEventListener("input", choose);
+  choose();
+  const wanted = () => (algorithm.value === own
+    ? Object.fromEntries(fields.map((field) => [field.name, Number(field.value)]))
+    : { algorithm: algorithm.value });
+  const kinds = others.length > 0 ? [make("label", {}, "algorithm", algorithm)] : [];
+  dialog([make("p", {}, `Put this in force for ${one.prefix}, and keep it:`), ...kinds, ...labels], "Pin", () => act(wanted()));
 }

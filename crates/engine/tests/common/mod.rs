@@ -93,6 +93,13 @@ impl Site {
         }
     }
 
+    /// Adds lines to the description of `tv`, before an engine starts.
+    pub(crate) fn choose_among(&self, lines: &str) {
+        let file = self.folder.path().join("services/tv.toml");
+        let text = std::fs::read_to_string(&file).expect("the service");
+        std::fs::write(&file, format!("{lines}\n{text}")).expect("it may be written");
+    }
+
     pub(crate) fn config(&self) -> PathBuf {
         self.folder.path().join("engine.toml")
     }

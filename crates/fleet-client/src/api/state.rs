@@ -196,6 +196,9 @@ pub struct KnobInfo {
     /// `log` where equal steps are equal factors, else `linear`.
     #[serde(default)]
     pub scale: String,
+    /// The value of a pin that leaves it out; none where the engine is older than this field.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub safe: Option<f64>,
 }
 
 /// Whether the engine is ready.
