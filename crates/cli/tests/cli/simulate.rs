@@ -60,8 +60,10 @@ fn mistakes_name_the_file_and_the_place() {
     };
     let message = told(&FLEET.replace("rtt =", "rrt ="), &[]);
     assert!(message.contains("fleet.toml: ") && message.contains("unknown field `rrt`"));
-    let message = told(&FLEET.replace("\"bbr\"", "\"bbrr\""), &[]);
+    let message = told(&FLEET.replace("\"cubic\", \"bbr\"", "\"cubic\", \"bbrr\""), &[]);
     assert!(message.contains("baselines: bbrr: no such algorithm"), "{message}");
+    let message = told(&FLEET.replace("others = [\"bbr\"", "others = [\"bbrr\""), &[]);
+    assert!(message.contains("service 1: others \"bbrr\": no such algorithm"), "{message}");
     // A program that ends at once answers nothing.
     let message = told(FLEET, &["--scheme", "mine=true"]);
     assert!(message.contains("the scheme mine: "), "{message}");
