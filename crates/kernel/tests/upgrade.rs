@@ -9,7 +9,9 @@ use std::io::{Read, Write};
 use std::mem::MaybeUninit;
 use std::net::{TcpListener, TcpStream};
 use std::os::fd::AsFd as _;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use libbpf_rs::{MapCore as _, MapFlags, MapHandle};
@@ -31,6 +33,35 @@ fn connect(listener: &TcpListener) -> (TcpStream, TcpStream) {
 fn exchange((server, client): &mut (TcpStream, TcpStream)) {
     server.write_all(&[1; 10_000]).unwrap();
     client.read_exact(&mut [0; 10_000]).unwrap();
+}
+
+/// A connection that exchanges all the time. One that rests for 30 s is given the present programs,
+/// and an emulated machine may take as long to load them.
+struct Busy {
+    stop: Arc<AtomicBool>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Busy {
+    fn keep(mut pair: (TcpStream, TcpStream)) -> Self {
+        exchange(&mut pair);
+        let stop = Arc::new(AtomicBool::new(false));
+        let stopped = Arc::clone(&stop);
+        let work = move || {
+            while !stopped.load(Relaxed) {
+                exchange(&mut pair);
+                std::thread::sleep(Duration::from_millis(100));
+            }
+        };
+        Self { stop, thread: Some(std::thread::spawn(work)) }
+    }
+}
+
+impl Drop for Busy {
+    fn drop(&mut self) {
+        self.stop.store(true, Relaxed);
+        self.thread.take().map(JoinHandle::join).expect("once").expect("it exchanges");
+    }
 }
 
 /// Changes bytes of the control that is kept, as another version would have written them.
@@ -218,8 +249,7 @@ fn a_replacement_that_broke_off_is_taken_up_by_the_next() {
     let layout = loaded.datapath().version().layout;
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     set_tcp_congestion(&listener, loaded.datapath().name()).unwrap();
-    let mut pair = connect(&listener);
-    exchange(&mut pair);
+    let _busy = Busy::keep(connect(&listener));
     let port = listener.local_addr().unwrap().port();
     let is_known = || {
         let (flows, beyond) = open_connections(&folder);
@@ -232,7 +262,6 @@ fn a_replacement_that_broke_off_is_taken_up_by_the_next() {
     inotify::add_watch(&watch, &folder, gone).unwrap();
     for (slots, file) in (16..).zip(["tt_taken", "tt_models", "tt_events", "walk"]) {
         let more = Options { slots, ..loaded.options.clone() };
-        exchange(&mut pair);
         // No file takes the place of a folder.
         std::fs::remove_file(folder.join(file)).unwrap();
         std::fs::create_dir(folder.join(file)).unwrap();
@@ -242,8 +271,6 @@ fn a_replacement_that_broke_off_is_taken_up_by_the_next() {
         assert!(is_known(), "{file}");
         std::fs::remove_dir(folder.join(file)).unwrap();
 
-        // One that rests for 30 s would be given the present programs, as on a slow machine.
-        exchange(&mut pair);
         let datapath = Datapath::load(&more).unwrap();
         let origin = datapath.origin();
         let Origin::Replaced(found) = origin else { panic!("{file}: {origin:?}") };
@@ -255,7 +282,6 @@ fn a_replacement_that_broke_off_is_taken_up_by_the_next() {
         assert!(is_known(), "{file}");
         assert_eq!(datapath.former_flows().unwrap().len(), 1, "{file}");
     }
-    exchange(&mut pair);
     // Nor was there a moment without a control.
     let mut buffer = [MaybeUninit::uninit(); 1 << 14];
     let mut events = inotify::Reader::new(watch, &mut buffer);
@@ -289,13 +315,12 @@ fn what_opens_after_a_replacement_broke_off_is_known_too() {
         std::fs::rename(&aside, folder.join(file)).unwrap();
 
         set_tcp_congestion(&listener, &more.name()).unwrap();
-        let mut pair = connect(&listener);
-        exchange(&mut pair);
+        let busy = Busy::keep(connect(&listener));
         assert_eq!(known(open_connections(&folder).0), 1, "{file}");
         let datapath = Datapath::load(&more).unwrap();
         assert_eq!(known(open_connections(&folder).0), 1, "{file}");
         assert_eq!(known(datapath.former_flows().unwrap()), 1, "{file}");
-        drop(pair);
+        drop(busy);
         wait_for("its end", || known(open_connections(&folder).0).eq(&0).then_some(()));
     }
 }
