@@ -7,7 +7,7 @@
 chosen="idle active assign first_flight memory slots switching lifetime upgrade steering links"
 # Of their tests, those that measure rates and delays, or that move so much that they would take an
 # hour: they run natively only, and so do all of `datapath` and `overhead`.
-left_out="ten_thousand delta_sets_the_queue knobs_of_cubic bbr:: bbr3::bbr3_fills ecn:: prototype::
+left_out="ten_thousand delta_sets_the_queue knobs_of_cubic bbr:: bbr3:: ecn:: prototype::
 	towards:: muses::the_ faults:: switching::another switching::where"
 names=
 for argument in "$@"; do
