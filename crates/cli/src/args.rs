@@ -14,7 +14,9 @@ use trimtab_units::{Duration, Rate};
 pub(crate) use crate::compare_args::Compare;
 use crate::compare_args::picture;
 use crate::datapath;
-pub(crate) use crate::engine_args::{AskEngine, Engine, EngineCommand, Order, TokenCommand};
+pub(crate) use crate::engine_args::{
+    AskEngine, Audit, AuditKind, Engine, EngineCommand, Order, TokenCommand,
+};
 pub(crate) use crate::study_args::{ExperimentCommand, RolloutCommand, Which};
 
 /// Congestion control that serves what users feel: compare algorithms by quality of experience.

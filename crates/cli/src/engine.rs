@@ -5,7 +5,7 @@ use serde_json::{Map, Value, json};
 use trimtab_engine as engine;
 use trimtab_fleet_client::{Action, Client, KnobInfo, Listing, Name, OrderBody, ServiceInfo};
 
-use crate::args::{AskEngine, Engine, EngineCommand, Order, TokenCommand};
+use crate::args::{AskEngine, Audit, AuditKind, Engine, EngineCommand, Order, TokenCommand};
 use crate::{Failure, print, study};
 
 /// Runs the engine, or asks the one that runs.
@@ -32,10 +32,7 @@ pub(crate) fn run(args: Engine) -> Result<(), Failure> {
         EngineCommand::Pin { order, knobs, algorithm } => pin(order, &knobs, algorithm.as_deref()),
         EngineCommand::Rollback { order, to } => give(order, Action::Rollback, Some(to)),
         EngineCommand::Reset(order) => give(order, Action::Reset, None),
-        EngineCommand::Audit { limit, ask } => {
-            let audit = client(&ask)?.audit(limit).map_err(Failure::input)?;
-            show(&audit, ask.json, engine::audit_text)
-        }
+        EngineCommand::Audit(args) => audit(&args),
         EngineCommand::Comparisons(ask) => {
             let all = client(&ask)?.comparisons().map_err(Failure::input)?;
             show(&all, ask.json, engine::comparisons_text)
@@ -43,6 +40,28 @@ pub(crate) fn run(args: Engine) -> Result<(), Failure> {
         EngineCommand::Experiment(command) => study::experiment(command),
         EngineCommand::Rollout(command) => study::rollout(command),
         EngineCommand::Token(command) => token(command),
+    }
+}
+
+fn audit(args: &Audit) -> Result<(), Failure> {
+    if !args.verify {
+        let refused = args.only.map(|kind| kind == AuditKind::Refused);
+        let audit = client(&args.ask)?.audit(refused, args.limit).map_err(Failure::input)?;
+        return show(&audit, args.ask.json, engine::audit_text);
+    }
+    let check = engine::check_audit(&args.config, args.known.as_ref()).map_err(Failure::input)?;
+    if args.ask.json {
+        let found = check.found.map(|found| found.to_string());
+        let end = check.end.to_string();
+        let body =
+            json!({ "lines": check.lines, "first": check.first, "end": end, "found": found });
+        show(&body, true, ToString::to_string)?;
+    }
+    let text = engine::audit_check_text(&check);
+    match check.found {
+        Some(_) => Err(Failure::check(text.trim_end())),
+        None if args.ask.json => Ok(()),
+        None => print(&text),
     }
 }
 

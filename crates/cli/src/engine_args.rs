@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueEnum};
+use trimtab_engine::AuditMark;
 use trimtab_fleet_client::{Hold, Name, Role};
 
 use crate::study_args::{ExperimentCommand, RolloutCommand};
@@ -93,14 +94,8 @@ pub(crate) enum EngineCommand {
     },
     /// Discard what an aggregate has learnt, e.g. from damaged data or false reports.
     Reset(Order),
-    /// List the actions of operators, the latest first.
-    Audit {
-        /// Maximum number of lines
-        #[arg(long, value_name = "N", default_value_t = 50)]
-        limit: usize,
-        #[command(flatten)]
-        ask: AskEngine,
-    },
+    /// List what operators did and what was refused, the latest first; or check that nobody changed it.
+    Audit(Audit),
     /// Compare two configurations of a service, by whole aggregates or by time slots.
     #[command(subcommand)]
     Experiment(ExperimentCommand),
@@ -149,6 +144,37 @@ pub(crate) enum TokenCommand {
         #[arg(long, value_name = "FILE", default_value = "/etc/trimtab/engine.toml")]
         config: PathBuf,
     },
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Audit {
+    /// Maximum number of lines
+    #[arg(long, value_name = "N", default_value_t = 50)]
+    pub(crate) limit: usize,
+    /// Filter by kind
+    #[arg(long, value_name = "KIND")]
+    pub(crate) only: Option<AuditKind>,
+    /// Check, on the engine's machine, that no line was changed, removed or inserted; exit status 1
+    /// where one was
+    #[arg(long, conflicts_with = "only")]
+    pub(crate) verify: bool,
+    /// With --verify: a line and its hash, as an earlier check printed them
+    #[arg(long, value_name = "LINE:HASH", requires = "verify")]
+    pub(crate) known: Option<AuditMark>,
+    /// With --verify: the engine's configuration
+    #[arg(long, value_name = "FILE", default_value = "/etc/trimtab/engine.toml")]
+    pub(crate) config: PathBuf,
+    #[command(flatten)]
+    pub(crate) ask: AskEngine,
+}
+
+/// Which lines of the audit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum AuditKind {
+    /// What operators and the engine did
+    Done,
+    /// What was refused
+    Refused,
 }
 
 /// An order for an aggregate.

@@ -9,7 +9,7 @@ use trimtab_fleet_client::ServiceInfo;
 use crate::clock::now_ms;
 use crate::engine::{Engine, log};
 use crate::error::Error;
-use crate::store::{Due, StoreError};
+use crate::store::{Due, Line, StoreError};
 use crate::studies::{self, Looked};
 
 /// Aggregates of one commit: enough to make it cheap, few enough not to hold up reports.
@@ -21,21 +21,32 @@ const AFTER_ERROR: Duration = Duration::from_secs(1);
 /// Old decisions of one commit, between two looks.
 const FORGET_MAX: usize = 2000;
 
+/// How often to look whether lines of the audit are old enough to go.
+const AUDIT_EVERY_MS: i64 = 3_600_000;
+
+/// How long things are kept, in ms.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Keeps {
+    pub(crate) decisions_ms: i64,
+    pub(crate) audit_ms: i64,
+}
+
 /// Starts the thread; it ends with the engine.
 pub(crate) fn start(
     engine: Arc<Engine>,
-    keep_ms: i64,
+    keeps: Keeps,
 ) -> Result<std::thread::JoinHandle<()>, Error> {
     std::thread::Builder::new()
         .name("closer".to_owned())
-        .spawn(move || run(&engine, keep_ms))
+        .spawn(move || run(&engine, keeps))
         .map_err(|e| Error::system("start the thread that closes intervals", e))
 }
 
 /// Rounds until the engine ends. One that panics is said and counted, and the next one begins: the API must not go on
 /// alone.
-fn run(engine: &Engine, keep_ms: i64) {
-    let mut round = Round { engine, keep_ms, looked: Looked::default(), told: None };
+fn run(engine: &Engine, keeps: Keeps) {
+    let mut round =
+        Round { engine, keeps, looked: Looked::default(), told: None, audit_looked_ms: None };
     let mut since_ms = engine.started_ms;
     while !engine.ending.load(Ordering::Relaxed) {
         let done = catch_unwind(AssertUnwindSafe(|| round.go(since_ms)));
@@ -59,23 +70,42 @@ fn run(engine: &Engine, keep_ms: i64) {
         engine.health.round(now_ms(), trouble);
         std::thread::sleep(rests);
     }
+    if let Err(e) = write_refusals(engine, engine.attempts.take_all(now_ms())) {
+        log(&format!("the last refusals are not in the audit: {e}"));
+    }
+}
+
+/// Writes lines about refusals into the audit.
+fn write_refusals(engine: &Engine, lines: Vec<Line>) -> Result<(), StoreError> {
+    if lines.is_empty() {
+        return Ok(());
+    }
+    let done = engine.store.write_down(&lines);
+    if done.is_err() {
+        engine.attempts.put_back(lines);
+    }
+    done
 }
 
 /// What is kept from one round to the next.
 struct Round<'a> {
     engine: &'a Engine,
-    keep_ms: i64,
+    keeps: Keeps,
     looked: Looked,
     /// What keeps it from closing, told once and not every second.
     told: Option<StoreError>,
+    /// When it last looked for lines of the audit that are old enough to go.
+    audit_looked_ms: Option<i64>,
 }
 
 impl Round<'_> {
     /// Closes what is due of all services, and says what kept it from that.
     fn go(&mut self, since_ms: i64) -> Option<StoreError> {
         let done = self.close_all(since_ms);
-        let forgot = self.engine.store.forget(now_ms() - self.keep_ms, FORGET_MAX);
-        let trouble = done.err().or(forgot.err());
+        let before_ms = now_ms() - self.keeps.decisions_ms;
+        let forgot = self.engine.store.forget(before_ms, FORGET_MAX);
+        let written = write_refusals(self.engine, self.engine.attempts.take(now_ms()));
+        let trouble = done.err().or(forgot.err()).or(written.err()).or(self.forget_audit().err());
         match &trouble {
             None if self.told.is_some() => log("intervals are closed again"),
             Some(e) => {
@@ -88,6 +118,17 @@ impl Round<'_> {
         }
         self.told.clone_from(&trouble);
         trouble
+    }
+
+    /// Lets go of old lines of the audit, where nobody looked for a while.
+    fn forget_audit(&mut self) -> Result<(), StoreError> {
+        let now = now_ms();
+        if self.audit_looked_ms.is_some_and(|before| now - before < AUDIT_EVERY_MS) {
+            return Ok(());
+        }
+        self.engine.store.forget_audit(now - self.keeps.audit_ms, now)?;
+        self.audit_looked_ms = Some(now);
+        Ok(())
     }
 
     /// The services take turns, so that none waits for all that is due of another; what goes wrong with one leaves the

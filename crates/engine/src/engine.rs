@@ -14,6 +14,7 @@ use crate::health::Health;
 use crate::ingest::Ingest;
 use crate::learning::Learning;
 use crate::metrics::Metrics;
+use crate::refusals::Refusals;
 use crate::store::{Store, StoreError};
 
 /// How long the list of tokens is believed; another process may revoke one.
@@ -43,6 +44,8 @@ pub(crate) struct Engine {
     pub(crate) comparisons: Comparisons,
     /// Lines about refusals, which anybody may cause.
     pub(crate) refusals: LogLimit,
+    /// The same for the audit.
+    pub(crate) attempts: Refusals,
     /// Set when the engine ends: who waits is answered.
     pub(crate) ending: AtomicBool,
     learning: RwLock<Arc<dyn Learning>>,
@@ -78,6 +81,7 @@ impl Engine {
             grace_ms: parts.grace_ms,
             age_ms: parts.age_ms,
             refusals: LogLimit::default(),
+            attempts: Refusals::default(),
             started_ms: now_ms(),
             changes: broadcast::channel(ROUNDS).0,
             health: Health::new(now_ms()),

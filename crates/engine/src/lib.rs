@@ -9,6 +9,7 @@
 //! that can be asked for.
 
 mod api;
+mod audit;
 mod broker;
 mod clock;
 mod closer;
@@ -21,6 +22,7 @@ mod health;
 mod ingest;
 mod learning;
 mod metrics;
+mod refusals;
 mod run;
 mod secret;
 mod server;
@@ -31,13 +33,14 @@ mod study_tables;
 mod tables;
 mod tokens;
 
+pub use audit::check_audit;
 pub use config::{BrokerSettings, Config, ConfigError, Keep, Limits, PostgresSettings, Tls};
 pub use error::Error;
 pub use run::run;
-pub use store::StoreError;
+pub use store::{AuditCheck, AuditMark, StoreError, Tampered};
 pub use study_tables::{experiment_text, experiments_text, rollout_text, rollouts_text};
 pub use tables::{
-    aggregate_text, aggregates_text, audit_text, comparisons_text, explain_text, status_text,
-    tokens_text,
+    aggregate_text, aggregates_text, audit_check_text, audit_text, comparisons_text, explain_text,
+    status_text, tokens_text,
 };
 pub use tokens::{add_token, list_tokens, revoke_token};

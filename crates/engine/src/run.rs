@@ -9,6 +9,7 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
 
 use crate::broker::Broker;
+use crate::closer::Keeps;
 use crate::config::{Config, Keep};
 use crate::engine::{Engine, Parts, log};
 use crate::error::Error;
@@ -87,7 +88,11 @@ async fn run_with(
     let mut hangup = signal(SignalKind::hangup()).map_err(fail)?;
     let mut terminate = signal(SignalKind::terminate()).map_err(fail)?;
     let mut interrupt = signal(SignalKind::interrupt()).map_err(fail)?;
-    let closer = closer::start(Arc::clone(&engine), config.keep.as_millis() as i64)?;
+    let keeps = Keeps {
+        decisions_ms: config.keep.as_millis() as i64,
+        audit_ms: config.keep_audit.as_millis() as i64,
+    };
+    let closer = closer::start(Arc::clone(&engine), keeps)?;
     let scheme = if config.tls.is_some() { "https" } else { "http" };
     log(&format!(
         "listens at {scheme}://{address}, with the services of {}, and keeps all in {}",

@@ -14,11 +14,8 @@ use trimtab_fleet_client::{Name, ServiceInfo};
 use crate::engine::{Engine, log};
 use crate::services::key_of;
 use crate::store::{
-    InStudy, Measured, MemberRow, Standing, Store, StoreError, Study, StudyKind, StudyStep,
+    ITSELF, InStudy, Measured, MemberRow, Standing, Store, StoreError, Study, StudyKind, StudyStep,
 };
-
-/// In the audit log, who acts where nobody said so.
-const ITSELF: &str = "(the engine)";
 
 /// An experiment, as it is kept.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

@@ -9,6 +9,8 @@ use trimtab_fleet_client::{
     AggregateBody, AggregatesBody, AuditBody, ComparisonsBody, DecisionsBody, StatusBody, Token,
 };
 
+use crate::store::AuditCheck;
+
 /// A time, as `2026-11-22 04:20:00`, in UTC.
 pub(crate) fn time(ms: i64) -> String {
     // Days to a date by the calendar's 400-year cycle, begun on 1 March so that a leap day is the last of its year.
@@ -223,6 +225,19 @@ pub fn audit_text(body: &AuditBody) -> String {
         rows.add_row([&time(line.at_ms), &line.who, &line.action, &line.subject, &line.detail]);
     }
     finish(&rows)
+}
+
+/// What a check of the audit found.
+pub fn audit_check_text(check: &AuditCheck) -> String {
+    match check {
+        AuditCheck { found: Some(found), .. } => format!("the audit is not whole: {found}\n"),
+        AuditCheck { lines: 0, .. } => "the audit has no lines yet\n".to_owned(),
+        AuditCheck { first, end, .. } => format!(
+            "the audit is whole: lines {first} to {}\nkeep this elsewhere, for --known of a later \
+             check: {end}\n",
+            end.line
+        ),
+    }
 }
 
 /// Every token.

@@ -4,6 +4,7 @@ mod common;
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
+use std::process::Command;
 use std::time::{Duration, Instant};
 use trimtab_fleet_client::{
     Action, AggregateBody, Client, ConfigurationQuery, Error, Held, Hold, Listing, Name, OrderBody,
@@ -300,7 +301,7 @@ fn an_edge_reports_and_is_told_and_operators_have_their_way() {
     }
     let resumed = operator.order(&order(Action::Resume, None, None)).unwrap();
     assert_eq!(resumed.hold, Hold::Learning);
-    let audit = viewer.audit(10).unwrap().lines;
+    let audit = viewer.audit(Some(false), 10).unwrap().lines;
     let actions: Vec<&str> = audit.iter().map(|line| line.action.as_str()).take(4).collect();
     assert_eq!(actions, ["resume", "rollback", "pin", "pause"]);
     assert!(
@@ -450,6 +451,65 @@ fn a_revoked_token_and_a_missing_engine_are_named() {
     engine.kill();
     let gone = Client::new(&url, &site.operator, None).unwrap().status().unwrap_err();
     assert!(gone.to_string().contains("Start it with `trimtab engine run"), "{gone}");
+}
+
+#[test]
+fn refusals_are_in_the_audit_once_with_a_count_and_the_audit_is_whole() {
+    let site = Site::new("[limits]\nrequests_per_second = 1000");
+    let engine = site.start();
+    let operator = engine.client(&site.operator);
+    let stranger = format!("trimtab_{}", "A".repeat(43));
+    for token in [None, Some("hello"), Some(stranger.as_str())] {
+        assert_eq!(say(&engine, "GET", "/v1/status", token, b"").0, 401);
+    }
+    let pause = order(Action::Pause, None, None);
+    for _ in 0..50 {
+        assert!(engine.client(&site.viewer).order(&pause).is_err());
+    }
+    let strange = json!({ "sequence": 1, "sent_ms": now_ms(),
+        "reports": [report("vod/203.0.113.0/24", (now_ms() / 1000) as u64, 0, 5.0)] });
+    assert_eq!(refused(&engine, &site.edge, &strange).0, 403);
+    let lines = until("all refusals", || {
+        let lines = operator.audit(Some(true), 99).ok()?.lines;
+        (lines.len() == 3).then_some(lines)
+    });
+    let mut said: Vec<_> =
+        lines.iter().map(|l| (l.who.as_str(), l.action.as_str(), l.subject.as_str())).collect();
+    said.sort_unstable();
+    let expected = [
+        ("(127.0.0.1)", "refused", "GET /v1/status"),
+        ("edge-1", "refused", "POST /v1/reports"),
+        ("robin", "refused", "POST /v1/aggregate"),
+    ];
+    assert_eq!(said, expected);
+    let of = |who: &str| lines.iter().find(|line| line.who == who).expect("a line");
+    assert!(of("(127.0.0.1)").detail.starts_with("token, from 127.0.0.1: this needs a token"));
+    assert!(of("robin").detail.contains("is of role viewer, this is for operator"));
+    assert!(of("edge-1").detail.starts_with("service, from 127.0.0.1: "), "{:?}", of("edge-1"));
+    // The tokens of this site were made before; neither kind hides the other.
+    let done = operator.audit(Some(false), 99).unwrap().lines;
+    assert_eq!(
+        done.iter().map(|line| line.action.as_str()).collect::<Vec<_>>(),
+        ["token added"; 3]
+    );
+    assert_eq!(operator.audit(None, 99).unwrap().lines.len(), 6);
+
+    // An engine that ends writes what it has counted.
+    let pid = engine.child.id().to_string();
+    assert!(Command::new("kill").args(["-TERM", &pid]).status().expect("kill").success());
+    until("the engine's end", || operator.status().is_err().then_some(()));
+    let check = || trimtab_engine::check_audit(&site.config(), None).expect("a store");
+    let whole = until("the last refusals", || Some(check()).filter(|check| check.lines == 8));
+    assert_eq!((whole.first, whole.end.line, whole.found), (1, 8, None));
+    let known = trimtab_engine::check_audit(&site.config(), Some(&whole.end)).expect("a store");
+    assert_eq!(known, whole);
+    let engine = site.start();
+    let lines = engine.client(&site.viewer).audit(Some(true), 2).unwrap().lines;
+    let mut counts: Vec<_> =
+        lines.iter().map(|line| (line.who.as_str(), line.subject.as_str())).collect();
+    counts.sort_unstable();
+    let expected = [("(127.0.0.1)", "2 more in a minute"), ("robin", "49 more in a minute")];
+    assert_eq!(counts, expected);
 }
 
 #[test]

@@ -198,12 +198,14 @@ impl Client {
         self.post("/v1/comparisons", found)
     }
 
-    /// The audit log, the latest first.
+    /// The audit log, the latest first: what was refused, or the rest, or both.
     ///
     /// # Errors
     /// The engine is not there, or refuses.
-    pub fn audit(&self, limit: usize) -> Result<AuditBody, Error> {
-        self.get("/v1/audit", &[("limit", limit.to_string())])
+    pub fn audit(&self, refused: Option<bool>, limit: usize) -> Result<AuditBody, Error> {
+        let mut query = vec![("limit", limit.to_string())];
+        query.extend(refused.map(|refused| ("refused", refused.to_string())));
+        self.get("/v1/audit", &query)
     }
 
     /// Experiments, the latest first.

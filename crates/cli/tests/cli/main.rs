@@ -4,6 +4,7 @@ mod agent;
 mod commands;
 mod conform;
 mod emu;
+mod engine;
 mod errors;
 mod fetch;
 mod fleet;

@@ -14,12 +14,13 @@ use trimtab_fleet_client::{Role, Token};
 use super::refusal::{Refusal, Refused};
 use crate::clock::now_ms;
 use crate::engine::Engine;
+use crate::refusals::{self, Attempt};
 use crate::secret;
 
 /// A body has to come within this time: 4 MB by a link of 2 Mbit/s.
 const BODY_WITHIN: std::time::Duration = std::time::Duration::from_secs(20);
 
-/// Who asks; an extension of requests that passed the gate.
+/// Who asks; an extension of requests that passed the gate, and of answers to who has a token.
 #[derive(Clone, Debug)]
 pub(crate) struct Asker(pub(crate) Arc<Token>);
 
@@ -33,16 +34,24 @@ pub(crate) struct Gate {
 /// Lets a request pass, or refuses it.
 pub(crate) async fn pass(State(gate): State<Gate>, mut request: Request, next: Next) -> Response {
     let given = request.headers().get(AUTHORIZATION).cloned();
-    match admit(&gate, given).await {
-        Ok(token) => {
-            request.extensions_mut().insert(Asker(Arc::new(token)));
+    let now = now_ms();
+    let asker = match identify(&gate, given, now).await {
+        Ok(token) => Asker(Arc::new(token)),
+        Err(refusal) => return refusal.into_response(),
+    };
+    let mut response = match permit(&gate, &asker.0, now) {
+        Ok(()) => {
+            request.extensions_mut().insert(asker.clone());
             next.run(request).await
         }
         Err(refusal) => refusal.into_response(),
-    }
+    };
+    response.extensions_mut().insert(asker);
+    response
 }
 
-async fn admit(gate: &Gate, given: Option<HeaderValue>) -> Result<Token, Refusal> {
+/// Whose token it is.
+async fn identify(gate: &Gate, given: Option<HeaderValue>, now: i64) -> Result<Token, Refusal> {
     let given = given.ok_or_else(|| {
         Refusal::token("this needs a token, in the header `Authorization: Bearer TOKEN`")
     })?;
@@ -56,9 +65,12 @@ async fn admit(gate: &Gate, given: Option<HeaderValue>) -> Result<Token, Refusal
                 "that is no token of this engine: one is trimtab_ and 43 letters, digits, - or _",
             )
         })?;
-    let now = now_ms();
     let token = gate.engine.ask(move |engine| engine.token(&hash, now)).await?;
-    let token = token.ok_or_else(|| Refusal::token("the token is unknown or revoked"))?;
+    token.ok_or_else(|| Refusal::token("the token is unknown or revoked"))
+}
+
+/// Whether it may ask this, now.
+fn permit(gate: &Gate, token: &Token, now: i64) -> Result<(), Refusal> {
     if !gate.engine.allows(token.id, now) {
         let rate = gate.engine.limits.requests_per_second;
         let message =
@@ -75,10 +87,10 @@ async fn admit(gate: &Gate, given: Option<HeaderValue>) -> Result<Token, Refusal
         );
         return Err(Refusal::role(message));
     }
-    Ok(token)
+    Ok(())
 }
 
-/// Counts and logs what was refused.
+/// Counts and logs what was refused, and has it written into the audit where somebody tried what they may not.
 pub(crate) async fn note(
     State(engine): State<Arc<Engine>>,
     request: Request,
@@ -89,6 +101,17 @@ pub(crate) async fn note(
     let response = next.run(request).await;
     if let Some(Refused(refusal)) = response.extensions().get::<Refused>() {
         engine.metrics.refused(refusal.reason);
+        if refusals::belongs(refusal.reason) {
+            let asker = response.extensions().get::<Asker>();
+            let attempt = Attempt {
+                token: asker.map(|Asker(token)| token.name.as_str()),
+                from: from.map(|peer| peer.0.ip()),
+                reason: refusal.reason,
+                what: &what,
+                message: &refusal.message,
+            };
+            engine.attempts.add(now_ms(), &attempt);
+        }
         let from = from.map_or_else(|| "nowhere".to_owned(), |peer| peer.0.to_string());
         let line = format!("refused ({}) {what} from {from}: {}", refusal.reason, refusal.message);
         engine.refusals.log(now_ms(), &line);

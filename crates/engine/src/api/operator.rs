@@ -318,6 +318,8 @@ async fn wish(
 pub(super) struct AuditQuery {
     /// Lines before this one only
     before: Option<i64>,
+    /// Only what was refused, or only the rest; default: both
+    refused: Option<bool>,
     /// Maximum number of entries, up to 1000; default: 50
     limit: Option<usize>,
 }
@@ -329,7 +331,8 @@ pub(super) async fn audit(
 ) -> Result<Json<AuditBody>, Refusal> {
     let limit = page(query.limit);
     let before = query.before.unwrap_or(i64::MAX);
-    let lines = engine.ask(move |engine| engine.store.audit(before, limit)).await?;
+    let refused = query.refused;
+    let lines = engine.ask(move |engine| engine.store.audit(before, refused, limit)).await?;
     let (lines, more) = cut(lines, limit);
     Ok(Json(AuditBody { lines, more }))
 }

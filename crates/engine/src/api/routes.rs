@@ -105,7 +105,7 @@ pub(super) fn routes() -> Vec<Route> {
         post "/v1/rollout/order" OPERATORS studies::order_rollout [body RolloutOrder]
             => RolloutBody, "Hold, resume or abort a staged rollout";
         get "/v1/audit" READERS operator::audit [query operator::AuditQuery]
-            => AuditBody, "What operators did";
+            => AuditBody, "What operators and the engine did, and what was refused";
         get "/v1/tokens" OPERATORS operator::tokens
             => TokensBody, "Every token, without its secret";
         post "/v1/tokens" OPERATORS operator::add_token [body NewToken]

@@ -60,8 +60,10 @@ pub struct Config {
     pub skew: Duration,
     /// How long ago an interval may have ended that edges report.
     pub age: Duration,
-    /// How long decisions and the audit log are kept.
+    /// How long decisions are kept.
     pub keep: Duration,
+    /// How long lines of the audit are kept.
+    pub keep_audit: Duration,
     /// Where it keeps what it must not lose.
     pub store: Keep,
     /// Its certificate and key, in PEM; without, it speaks plain HTTP.
@@ -171,6 +173,8 @@ struct Raw {
     age: Duration,
     #[serde(default = "keep", deserialize_with = "parsed")]
     keep: Duration,
+    #[serde(default = "keep_audit", deserialize_with = "parsed")]
+    keep_audit: Duration,
     store: Spanned<RawStore>,
     broker: Option<Spanned<RawBroker>>,
     tls: Option<RawTls>,
@@ -244,6 +248,11 @@ fn keep() -> Duration {
     Duration::from_secs(7 * 24 * 3600)
 }
 
+/// A year.
+fn keep_audit() -> Duration {
+    Duration::from_secs(365 * 24 * 3600)
+}
+
 fn parsed<'de, D: Deserializer<'de>, T: std::str::FromStr<Err: std::fmt::Display>>(
     from: D,
 ) -> Result<T, D::Error> {
@@ -295,6 +304,7 @@ impl Config {
             skew,
             age: raw.age,
             keep: raw.keep,
+            keep_audit: raw.keep_audit,
             store,
             tls: raw.tls.map(|tls| Tls {
                 certificate: from_here(tls.certificate),
@@ -331,6 +341,7 @@ mod tests {
         let Keep::File(file) = config.store else { panic!("a file") };
         assert_eq!(file, Path::new("/etc/trimtab/../e.db"));
         assert_eq!(config.grace, Duration::from_secs(30));
+        assert_eq!(config.keep_audit, Duration::from_secs(365 * 24 * 3600));
         assert_eq!(config.limits.body, Bytes::new(4_000_000));
     }
 

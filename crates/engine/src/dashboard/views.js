@@ -131,13 +131,18 @@ export async function aggregate(name, again) {
   ];
 }
 
-/** The audit log. */
+/** The audit log: what was done, and next to it what was refused, so that neither hides the other. */
 export async function audit() {
-  const { lines, more } = await ask("/v1/audit", { limit: 200 });
+  const [done, refused] = await Promise.all([
+    ask("/v1/audit", { limit: 200, refused: false }), ask("/v1/audit", { limit: 50, refused: true }),
+  ]);
   const heads = [["When (UTC)", "time"], ["Who", ""], ["What", ""], ["Of what", ""], ["How", ""]];
-  const rows = lines.map((line) => [time(line.at_ms), line.who, line.action, line.subject, line.detail]);
-  const rest = more ? "These are the latest 200; `trimtab engine audit` shows all." : "";
-  return [make("h2", {}, "Audit log"), table("Audit log", heads, rows), make("p", { class: "faint" }, rest)];
+  const row = (line) => [time(line.at_ms), line.who, line.action, line.subject, line.detail];
+  const part = (title, { lines, more }) => [
+    make("h2", {}, title), table(title, heads, lines.map(row)),
+    make("p", { class: "faint" }, more ? `These are the latest ${lines.length}; \`trimtab engine audit\` shows all.` : ""),
+  ];
+  return [...part("Audit log", done), ...part("Refused", refused)];
 }
 
 function dialog(content, accept, act) {

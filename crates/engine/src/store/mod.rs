@@ -5,6 +5,7 @@
 //! and [`Store::close`] return when what they did is on the disk, all of it or nothing.
 
 mod aside;
+mod chain;
 mod error;
 mod pack;
 mod postgres;
@@ -15,6 +16,8 @@ mod study;
 mod tests;
 
 pub(crate) use aside::{Aside, sound};
+pub use chain::{AuditCheck, AuditMark, Tampered};
+pub(crate) use chain::{Chained, FORGOTTEN, Walk};
 pub use error::StoreError;
 pub(crate) use postgres::Postgres;
 pub(crate) use shared::Shared;
@@ -30,12 +33,14 @@ use trimtab_fleet_client::{Audit, Counts, Damaged, Hold, Name, Token};
 pub(crate) use crate::broker::Tell;
 
 /// The version of the tables. Those of an older version are brought up to date, those of a later one are refused.
-pub(crate) const SCHEMA_VERSION: u32 = 4;
+pub(crate) const SCHEMA_VERSION: u32 = 5;
 
-/// What a schema has had since version 3: its last part.
-fn since_3(schema: &str) -> &str {
-    let at = schema.find("-- Since version 3").expect("the schema has this line");
-    &schema[at..]
+/// The part of a schema that a version added.
+fn since(schema: &'static str, version: u32) -> &'static str {
+    let mark = "-- Since version ";
+    let at = schema.find(&format!("{mark}{version}")).expect("the schema has this line");
+    let part = &schema[at..];
+    part[mark.len()..].find(mark).map_or(part, |end| &part[..mark.len() + end])
 }
 
 /// How long the intervals of services are, in ms.
@@ -209,6 +214,43 @@ pub(crate) struct Order {
     pub(crate) now_ms: i64,
 }
 
+/// The action of a line that says what was refused.
+pub(crate) const REFUSED: &str = "refused";
+
+/// Who acts where no person does, in the audit.
+pub(crate) const ITSELF: &str = "(the engine)";
+
+/// Lines of the audit go by days: the oldest one stays for up to a day longer than it has to, so
+/// that a line says once a day which ones went, and not with each of them.
+const AUDIT_SLACK_MS: i64 = 24 * 3_600_000;
+
+/// A line for the audit.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Line {
+    pub(crate) at_ms: i64,
+    pub(crate) who: String,
+    pub(crate) action: &'static str,
+    pub(crate) subject: String,
+    pub(crate) detail: String,
+}
+
+impl Line {
+    fn texts(&self) -> [&str; 4] {
+        [&self.who, self.action, &self.subject, &self.detail]
+    }
+
+    /// That lines were deleted: from one up to this one.
+    fn forgotten(from: i64, last: &AuditMark, now_ms: i64) -> Self {
+        Self {
+            at_ms: now_ms,
+            who: ITSELF.to_owned(),
+            action: FORGOTTEN,
+            subject: format!("lines {from} to {}", last.line),
+            detail: last.to_string(),
+        }
+    }
+}
+
 /// What is made of an interval that is over; or why nothing can be, for then its aggregate is set aside.
 pub(crate) type Decide<'a> = dyn FnMut(&Open) -> Result<Closed, String> + 'a;
 
@@ -269,8 +311,25 @@ pub(crate) trait Store: Send + Sync {
     /// False: it has changed.
     fn order(&self, seen: &Row, order: &Order) -> Result<bool, StoreError>;
 
-    /// The audit log, the latest first, of lines before a given one.
-    fn audit(&self, before: i64, limit: usize) -> Result<Vec<Audit>, StoreError>;
+    /// The audit log, the latest first, of lines before a given one; of these only what was refused,
+    /// or only the others, where that is asked for.
+    fn audit(
+        &self,
+        before: i64,
+        refused: Option<bool>,
+        limit: usize,
+    ) -> Result<Vec<Audit>, StoreError>;
+
+    /// Adds lines to the audit.
+    fn write_down(&self, lines: &[Line]) -> Result<(), StoreError>;
+
+    /// Checks that no line of the audit was changed, removed or inserted, and that a known one is
+    /// there.
+    fn check_audit(&self, known: Option<&AuditMark>) -> Result<AuditCheck, StoreError>;
+
+    /// Deletes the lines of the audit from before a time where the oldest is a day older, and adds a
+    /// line that says which ones; says how many.
+    fn forget_audit(&self, before_ms: i64, now_ms: i64) -> Result<usize, StoreError>;
 
     /// Every token.
     fn tokens(&self) -> Result<Vec<KeptToken>, StoreError>;
@@ -306,7 +365,7 @@ pub(crate) trait Store: Send + Sync {
     /// How much there is.
     fn counts(&self) -> Result<Counts, StoreError>;
 
-    /// Forgets decisions, lines of the audit log, and reports that nobody closes, from before a
-    /// time, at most so many of each; says how many.
+    /// Forgets decisions, and reports that nobody closes, from before a time, at most so many of
+    /// each; says how many.
     fn forget(&self, before_ms: i64, limit: usize) -> Result<usize, StoreError>;
 }

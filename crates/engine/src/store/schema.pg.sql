@@ -1,4 +1,4 @@
--- The engine's state in PostgreSQL, version 4. Times are milliseconds since 1970, UTC; an interval is known by when it
+-- The engine's state in PostgreSQL, version 5. Times are milliseconds since 1970, UTC; an interval is known by when it
 -- begins. Names are compared byte by byte, as SQLite does.
 CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL);
 
@@ -75,15 +75,6 @@ CREATE TABLE shapes (
     text TEXT NOT NULL
 );
 
-CREATE TABLE audit (
-    id BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
-    at_ms BIGINT NOT NULL,
-    who TEXT NOT NULL,
-    action TEXT NOT NULL,
-    subject TEXT NOT NULL,
-    detail TEXT NOT NULL
-);
-
 -- Since version 3: experiments and staged rollouts.
 CREATE TABLE studies (
     id BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
@@ -116,3 +107,31 @@ CREATE TABLE cells (
     sums TEXT NOT NULL,         -- JSON
     PRIMARY KEY (study, aggregate, block)
 ) WITH (fillfactor = 70);
+
+-- Since version 5: the audit. No line is ever changed, none goes before the last one announces it, and each has the hash
+-- of the one before: store/chain.rs. In `meta`, `audit` is the number and the hash of the last line.
+CREATE TABLE audit (
+    id BIGINT PRIMARY KEY,          -- without gaps
+    at_ms BIGINT NOT NULL,
+    who TEXT NOT NULL,
+    action TEXT NOT NULL,
+    subject TEXT NOT NULL,
+    detail TEXT NOT NULL,
+    previous BYTEA NOT NULL,  -- the hash of the line before
+    hash BYTEA NOT NULL       -- SHA-256 of that and of this line
+);
+CREATE FUNCTION audit_unchanged() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN RAISE EXCEPTION 'no line of the audit is ever changed'; END $$;
+CREATE TRIGGER audit_unchanged BEFORE UPDATE OR TRUNCATE ON audit
+    FOR EACH STATEMENT EXECUTE FUNCTION audit_unchanged();
+CREATE FUNCTION audit_kept() RETURNS trigger LANGUAGE plpgsql AS $$
+DECLARE last RECORD;
+BEGIN
+    SELECT action, detail INTO last FROM audit ORDER BY id DESC LIMIT 1;
+    IF last.action <> 'audit forgotten' OR split_part(last.detail, ':', 1)::bigint < OLD.id THEN
+        RAISE EXCEPTION 'no line of the audit goes before the last one announces it';
+    END IF;
+    RETURN OLD;
+END $$;
+CREATE TRIGGER audit_kept BEFORE DELETE ON audit FOR EACH ROW EXECUTE FUNCTION audit_kept();
+INSERT INTO meta VALUES ('audit', '0:0000000000000000000000000000000000000000000000000000000000000000');

@@ -1,4 +1,4 @@
--- The engine's state, version 4. Times are milliseconds since 1970, UTC; an interval is known by when it begins.
+-- The engine's state, version 5. Times are milliseconds since 1970, UTC; an interval is known by when it begins.
 CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
 
 CREATE TABLE tokens (
@@ -68,15 +68,6 @@ CREATE INDEX decisions_at ON decisions (at_ms);
 -- What packed documents share.
 CREATE TABLE shapes (id INTEGER PRIMARY KEY, text TEXT NOT NULL UNIQUE);
 
-CREATE TABLE audit (
-    id INTEGER PRIMARY KEY,
-    at_ms INTEGER NOT NULL,
-    who TEXT NOT NULL,
-    action TEXT NOT NULL,
-    subject TEXT NOT NULL,
-    detail TEXT NOT NULL
-);
-
 -- Since version 3: experiments and staged rollouts.
 CREATE TABLE studies (
     id INTEGER PRIMARY KEY,
@@ -109,3 +100,23 @@ CREATE TABLE cells (
     sums TEXT NOT NULL,         -- JSON
     PRIMARY KEY (study, aggregate, block)
 ) WITHOUT ROWID;
+
+-- Since version 5: the audit. No line is ever changed, none goes before the last one announces it, and each has the hash
+-- of the one before: store/chain.rs. In `meta`, `audit` is the number and the hash of the last line.
+CREATE TABLE audit (
+    id INTEGER PRIMARY KEY,         -- without gaps
+    at_ms INTEGER NOT NULL,
+    who TEXT NOT NULL,
+    action TEXT NOT NULL,
+    subject TEXT NOT NULL,
+    detail TEXT NOT NULL,
+    previous BLOB NOT NULL,  -- the hash of the line before
+    hash BLOB NOT NULL       -- SHA-256 of that and of this line
+);
+CREATE TRIGGER audit_unchanged BEFORE UPDATE ON audit
+BEGIN SELECT RAISE(ABORT, 'no line of the audit is ever changed'); END;
+CREATE TRIGGER audit_kept BEFORE DELETE ON audit WHEN NOT EXISTS (
+    SELECT 1 FROM (SELECT action, detail FROM audit ORDER BY id DESC LIMIT 1)
+    WHERE action = 'audit forgotten' AND CAST(substr(detail, 1, instr(detail, ':') - 1) AS INTEGER) >= OLD.id)
+BEGIN SELECT RAISE(ABORT, 'no line of the audit goes before the last one announces it'); END;
+INSERT INTO meta VALUES ('audit', '0:0000000000000000000000000000000000000000000000000000000000000000');

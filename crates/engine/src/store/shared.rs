@@ -4,9 +4,9 @@ use std::sync::Arc;
 use trimtab_fleet_client::{Audit, Counts, Damaged, Name};
 
 use super::{
-    Batch, Begun, Candidate, CellRow, Decide, Decided, Due, InForce, KeptToken, MemberRow,
-    NewStudy, Order, Outcome, Postgres, Row, Search, Store, StoreError, Study, StudyKind,
-    StudyStep, Tell,
+    AuditCheck, AuditMark, Batch, Begun, Candidate, CellRow, Decide, Decided, Due, InForce,
+    KeptToken, Line, MemberRow, NewStudy, Order, Outcome, Postgres, Row, Search, Store, StoreError,
+    Study, StudyKind, StudyStep, Tell,
 };
 use crate::broker::{Broker, Keeper};
 
@@ -98,8 +98,25 @@ impl Store for Shared {
         Ok(done)
     }
 
-    fn audit(&self, before: i64, limit: usize) -> Result<Vec<Audit>, StoreError> {
-        self.tables.audit(before, limit)
+    fn audit(
+        &self,
+        before: i64,
+        refused: Option<bool>,
+        limit: usize,
+    ) -> Result<Vec<Audit>, StoreError> {
+        self.tables.audit(before, refused, limit)
+    }
+
+    fn write_down(&self, lines: &[Line]) -> Result<(), StoreError> {
+        self.tables.write_down(lines)
+    }
+
+    fn check_audit(&self, known: Option<&AuditMark>) -> Result<AuditCheck, StoreError> {
+        self.tables.check_audit(known)
+    }
+
+    fn forget_audit(&self, before_ms: i64, now_ms: i64) -> Result<usize, StoreError> {
+        self.tables.forget_audit(before_ms, now_ms)
     }
 
     fn tokens(&self) -> Result<Vec<KeptToken>, StoreError> {

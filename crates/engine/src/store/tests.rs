@@ -1,5 +1,6 @@
 //! What a store promises. Each test runs on every kind of store.
 
+mod audit;
 mod engines;
 mod tables;
 
@@ -286,7 +287,7 @@ fn a_damaged_aggregate_is_set_aside_and_the_others_are_not_delayed() {
         let later = Due { now_ms: 65_000, ..due(3, 99) };
         assert_eq!(store.close(&later, &mut decide).unwrap().0, 4);
         assert_eq!((store.damaged(), store.counts().unwrap().waiting_reports), (vec![], 0));
-        let all = store.audit(i64::MAX, 9).unwrap();
+        let all = store.audit(i64::MAX, None, 9).unwrap();
         assert_eq!((all[0].action.as_str(), all[0].subject.as_str()), ("reset", "tv 10.0.7.0/24"));
         let state = |prefix| store.aggregate(&name(prefix)).unwrap().unwrap().state;
         assert_eq!(
@@ -353,7 +354,7 @@ fn an_order_is_carried_out_on_what_its_giver_saw_and_written_down() {
         let seen = store.aggregate(&name("a")).unwrap().unwrap();
         store.close(&due(1, 9), &mut decide).unwrap();
         assert_eq!(store.order(&seen, &order), Ok(false), "it has changed since");
-        assert_eq!(store.audit(i64::MAX, 9), Ok(vec![]));
+        assert_eq!(store.audit(i64::MAX, None, 9), Ok(vec![]));
         let seen = store.aggregate(&name("a")).unwrap().unwrap();
         assert_eq!(store.order(&seen, &order), Ok(true));
         assert_eq!(store.order(&seen, &order), Ok(false), "somebody else was faster");
@@ -364,7 +365,7 @@ fn an_order_is_carried_out_on_what_its_giver_saw_and_written_down() {
         );
         assert_eq!(a.state.as_deref(), Some("{\"held\":true}"));
         assert_eq!(store.counts().unwrap().pinned, 1);
-        let log = store.audit(i64::MAX, 9).unwrap();
+        let log = store.audit(i64::MAX, None, 9).unwrap();
         assert_eq!(log.len(), 1);
         assert_eq!(
             (log[0].who.as_str(), log[0].action.as_str(), log[0].subject.as_str()),
@@ -456,7 +457,7 @@ fn a_study_is_begun_once_measured_once_and_changed_by_who_saw_it() {
         assert_eq!(store.begin(&study("x", vec![])), Ok(Begun::NameTaken));
         assert_eq!(store.active_studies("tv"), Ok(vec![]));
         let log: Vec<String> =
-            store.audit(i64::MAX, 9).unwrap().into_iter().map(|line| line.action).collect();
+            store.audit(i64::MAX, None, 9).unwrap().into_iter().map(|line| line.action).collect();
         assert_eq!(
             log,
             ["experiment over", "experiment over", "leave", "leave", "pause", "experiment begun"]
@@ -511,7 +512,7 @@ fn tokens_come_and_go() {
         assert_eq!(store.unknown(&all), Ok(vec![name("c")]));
         assert_eq!(store.revoke_token("edge-1", "root", 10), Ok(false));
         assert_eq!(store.tokens().unwrap()[0].token.revoked_ms, Some(9));
-        assert_eq!(store.audit(i64::MAX, 9).unwrap().len(), 2);
+        assert_eq!(store.audit(i64::MAX, None, 9).unwrap().len(), 2);
     });
 }
 

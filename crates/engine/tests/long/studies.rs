@@ -213,7 +213,7 @@ fn an_experiment_survives_kills_leaves_out_what_operators_hold_and_finds_what_is
     assert_eq!((report.over, report.guards[0].verdict), (true, Verdict::Holds));
     assert!(report.left_out.wash_out > 0, "{report:?}");
     // What it did is in the audit log, and nothing of it is in force any more.
-    let audit = ask(&engine, &site)().audit(50).expect("a log");
+    let audit = ask(&engine, &site)().audit(Some(false), 50).expect("a log");
     let actions: Vec<&str> = audit.lines.iter().map(|line| line.action.as_str()).collect();
     assert_eq!(actions[..4], ["experiment over", "leave", "pause", "experiment begun"]);
     serve_until(&mut edges, &ask(&engine, &site), 6, |client| {
@@ -250,7 +250,7 @@ fn an_experiment_that_breaks_a_guard_is_stopped_by_the_engine() {
     assert!(why.starts_with("(the engine): mean(throughput) > -5% is broken: "), "{why}");
     let report = body.report.expect("a report");
     assert!(!report.over && report.elapsed < 40, "{report:?}");
-    let audit = ask().audit(50).expect("a log").lines;
+    let audit = ask().audit(Some(false), 50).expect("a log").lines;
     assert!(audit.iter().any(|line| line.action == "experiment stopped"), "{audit:?}");
     let alarms: Vec<_> =
         audit.iter().filter(|line| line.who.contains("an alarm in the arm")).collect();

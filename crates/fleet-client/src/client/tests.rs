@@ -42,7 +42,8 @@ fn each_question_goes_to_its_own_path() {
     let _ = client.services();
     let _ = client.aggregate(&name());
     let _ = client.decisions(&name(), 7);
-    let _ = client.audit(9);
+    let _ = client.audit(None, 9);
+    let _ = client.audit(Some(true), 9);
     let _ = client.experiments(None);
     let _ = client.experiments(Some("tv"));
     let _ = client.experiment("tv", "x");
@@ -64,6 +65,7 @@ fn each_question_goes_to_its_own_path() {
             format!("GET /v1/aggregate?service=tv&prefix={prefix} "),
             format!("GET /v1/decisions?service=tv&prefix={prefix}&limit=7 "),
             "GET /v1/audit?limit=9 ".to_owned(),
+            "GET /v1/audit?limit=9&refused=true ".to_owned(),
             "GET /v1/experiments ".to_owned(),
             "GET /v1/experiments?service=tv ".to_owned(),
             "GET /v1/experiment?service=tv&name=x ".to_owned(),

@@ -5,6 +5,7 @@
 //! (`close.rs`). Every commit is on the server's disk when it returns (`synchronous_commit`).
 
 mod accept;
+mod audit;
 mod close;
 mod link;
 mod read;
@@ -26,9 +27,9 @@ use self::link::{Failed, Link, Links};
 use self::shapes::ServerShapes;
 use super::pack::Seen;
 use super::{
-    Aside, Batch, Begun, Candidate, CellRow, Decide, Decided, Due, FROM_3, InForce, KeptToken,
-    Lengths, MemberRow, NewStudy, Order, Outcome, Row, SCHEMA_VERSION, Search, Store, StoreError,
-    Study, StudyKind, StudyStep, since_3,
+    Aside, AuditCheck, AuditMark, Batch, Begun, Candidate, CellRow, Decide, Decided, Due, FROM_3,
+    InForce, KeptToken, Lengths, Line, MemberRow, NewStudy, Order, Outcome, Row, SCHEMA_VERSION,
+    Search, Store, StoreError, Study, StudyKind, StudyStep, since,
 };
 
 const SCHEMA: &str = include_str!("../schema.pg.sql");
@@ -109,19 +110,22 @@ impl Postgres {
             }
             let row = link.first("SELECT value FROM meta WHERE key = 'schema'", &[])?;
             let found: Option<String> = row.map(|row| row.get(0));
-            let Some(old) = found.as_deref().filter(|found| ["2", "3"].contains(found)) else {
+            let Some(old) = found.as_deref().filter(|found| ["2", "3", "4"].contains(found)) else {
                 return Ok(found);
             };
             log(&format!(
                 "{place} has tables of version {old}: brings them up to {SCHEMA_VERSION}"
             ));
             if old == "2" {
-                link.batch(since_3(SCHEMA))?;
+                link.batch(since(SCHEMA, 3))?;
             }
             // It rewrites what there is.
             link.batch("SET LOCAL statement_timeout TO 0")?;
-            link.batch(FROM_3)?;
-            lengths.iter().try_for_each(|one| ms_of(link, one))?;
+            if old != "4" {
+                link.batch(FROM_3)?;
+                lengths.iter().try_for_each(|one| ms_of(link, one))?;
+            }
+            audit::from_4(link, since(SCHEMA, 5))?;
             let version = SCHEMA_VERSION.to_string();
             link.execute("UPDATE meta SET value = $1 WHERE key = 'schema'", &[&version])?;
             Ok(Some(version))
@@ -268,8 +272,27 @@ impl Store for Postgres {
         self.links.write(|link| read::order(link, self.shapes(), seen, order))
     }
 
-    fn audit(&self, before: i64, limit: usize) -> Result<Vec<Audit>, StoreError> {
-        self.read(|link| read::audit(link, before, limit))
+    fn audit(
+        &self,
+        before: i64,
+        refused: Option<bool>,
+        limit: usize,
+    ) -> Result<Vec<Audit>, StoreError> {
+        self.read(|link| audit::list(link, before, refused, limit))
+    }
+
+    fn write_down(&self, lines: &[Line]) -> Result<(), StoreError> {
+        self.links.write(|link| {
+            lines.iter().try_for_each(|line| audit::write_audit(link, line.at_ms, line.texts()))
+        })
+    }
+
+    fn check_audit(&self, known: Option<&AuditMark>) -> Result<AuditCheck, StoreError> {
+        self.read(|link| audit::check(link, known))
+    }
+
+    fn forget_audit(&self, before_ms: i64, now_ms: i64) -> Result<usize, StoreError> {
+        self.links.write(|link| audit::forget(link, before_ms, now_ms))
     }
 
     fn tokens(&self) -> Result<Vec<KeptToken>, StoreError> {

@@ -1,8 +1,9 @@
 //! What is asked of the tables, and what operators write.
 
 use postgres::Row as SqlRow;
-use trimtab_fleet_client::{Audit, Counts, Hold, Name, Role, Token};
+use trimtab_fleet_client::{Counts, Hold, Name, Role, Token};
 
+use super::audit::write_audit;
 use super::link::{Failed, Link};
 use super::shapes::ServerShapes;
 use super::{KeptToken, aggregate_row, hold};
@@ -156,34 +157,6 @@ pub(super) fn reset(
     Ok(Some(id))
 }
 
-pub(super) fn write_audit(
-    link: &mut Link,
-    at_ms: i64,
-    [who, action, subject, detail]: [&str; 4],
-) -> Result<(), Failed> {
-    link.execute(
-        "INSERT INTO audit (at_ms, who, action, subject, detail) VALUES ($1, $2, $3, $4, $5)",
-        &[&at_ms, &who, &action, &subject, &detail],
-    )?;
-    Ok(())
-}
-
-pub(super) fn audit(link: &mut Link, before: i64, limit: usize) -> Result<Vec<Audit>, Failed> {
-    let rows = link.query(
-        "SELECT id, at_ms, who, action, subject, detail FROM audit WHERE id < $1 ORDER BY id DESC LIMIT $2",
-        &[&before, &(limit as i64)],
-    )?;
-    let one = |row: &SqlRow| Audit {
-        id: row.get(0),
-        at_ms: row.get(1),
-        who: row.get(2),
-        action: row.get(3),
-        subject: row.get(4),
-        detail: row.get(5),
-    };
-    Ok(rows.iter().map(one).collect())
-}
-
 pub(super) fn tokens(link: &mut Link) -> Result<Vec<KeptToken>, Failed> {
     let rows = link.query(
         "SELECT id, name, role, services, hash, created_ms, revoked_ms, prefixes FROM tokens ORDER BY id",
@@ -277,14 +250,10 @@ pub(super) fn forget(link: &mut Link, before_ms: i64, limit: usize) -> Result<us
              SELECT ctid FROM decisions WHERE at_ms < $1 ORDER BY at_ms LIMIT $2 FOR UPDATE SKIP LOCKED))",
         &[&before_ms, &(limit as i64)],
     )?;
-    let lines = link.execute(
-        "DELETE FROM audit WHERE id IN (SELECT id FROM audit WHERE at_ms < $1 ORDER BY id LIMIT $2)",
-        &[&before_ms, &(limit as i64)],
-    )?;
     let reports = link.execute(
         "DELETE FROM reports WHERE id = ANY (ARRAY(
              SELECT id FROM reports WHERE interval < $1 LIMIT $2 FOR UPDATE SKIP LOCKED))",
         &[&before_ms, &(limit as i64)],
     )?;
-    Ok((decisions + lines + reports) as usize + super::studies::forget(link, before_ms, limit)?)
+    Ok((decisions + reports) as usize + super::studies::forget(link, before_ms, limit)?)
 }

@@ -6,9 +6,9 @@ use std::sync::Arc;
 use postgres::Row as SqlRow;
 use trimtab_fleet_client::Name;
 
+use super::audit::write_audit;
 use super::hold;
 use super::link::{Failed, Link};
-use super::read::write_audit;
 use crate::store::study::{
     Begun, Candidate, CellRow, InStudy, Measured, MemberRow, NewStudy, Standing, Study, StudyKind,
     StudyStep, added, unreadable,

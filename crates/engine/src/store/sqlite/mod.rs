@@ -4,6 +4,7 @@
 //! and not only the death of the process.
 
 mod accept;
+mod audit;
 mod close;
 mod schema;
 mod shapes;
@@ -21,14 +22,15 @@ use rusqlite::{
 };
 
 use self::accept::{Known, accept_one};
+use self::audit::write_audit;
 use self::shapes::FileShapes;
 use trimtab_fleet_client::{Audit, Counts, Damaged, Hold, Name, Role, Token};
 
 use super::pack::Seen;
 use super::{
-    Aside, Batch, Begun, Candidate, CellRow, Decide, Decided, Due, InForce, KeptToken, Lengths,
-    MemberRow, NewStudy, Order, Outcome, Row, Search, Store, StoreError, Study, StudyKind,
-    StudyStep,
+    Aside, AuditCheck, AuditMark, Batch, Begun, Candidate, CellRow, Decide, Decided, Due, InForce,
+    KeptToken, Lengths, Line, MemberRow, NewStudy, Order, Outcome, Row, Search, Store, StoreError,
+    Study, StudyKind, StudyStep,
 };
 
 /// How long a writer waits for another process (`trimtab engine token`) that writes.
@@ -188,18 +190,6 @@ fn token_row(row: &SqlRow<'_>) -> rusqlite::Result<KeptToken> {
             .map_err(|e| bad(7, &e.to_string()))?,
     };
     Ok(KeptToken { token, hash: row.get(4)? })
-}
-
-fn write_audit(
-    tx: &Transaction<'_>,
-    at_ms: i64,
-    [who, action, subject, detail]: [&str; 4],
-) -> rusqlite::Result<()> {
-    tx.prepare_cached(
-        "INSERT INTO audit (at_ms, who, action, subject, detail) VALUES (?1, ?2, ?3, ?4, ?5)",
-    )?
-    .execute(params![at_ms, who, action, subject, detail])?;
-    Ok(())
 }
 
 /// A decision, and the interval of the one before it.
@@ -387,23 +377,27 @@ impl Store for Sqlite {
         })
     }
 
-    fn audit(&self, before: i64, limit: usize) -> Result<Vec<Audit>, StoreError> {
-        self.read(|db| {
-            db.prepare_cached(
-                "SELECT id, at_ms, who, action, subject, detail FROM audit WHERE id < ?1 ORDER BY id DESC LIMIT ?2",
-            )?
-            .query_map(params![before, limit as i64], |row| {
-                Ok(Audit {
-                    id: row.get(0)?,
-                    at_ms: row.get(1)?,
-                    who: row.get(2)?,
-                    action: row.get(3)?,
-                    subject: row.get(4)?,
-                    detail: row.get(5)?,
-                })
-            })?
-            .collect()
+    fn audit(
+        &self,
+        before: i64,
+        refused: Option<bool>,
+        limit: usize,
+    ) -> Result<Vec<Audit>, StoreError> {
+        self.read(|db| audit::list(db, before, refused, limit))
+    }
+
+    fn write_down(&self, lines: &[Line]) -> Result<(), StoreError> {
+        self.write(|tx, _| {
+            lines.iter().try_for_each(|line| write_audit(tx, line.at_ms, line.texts()))
         })
+    }
+
+    fn check_audit(&self, known: Option<&AuditMark>) -> Result<AuditCheck, StoreError> {
+        self.read(|db| audit::check(db, known))
+    }
+
+    fn forget_audit(&self, before_ms: i64, now_ms: i64) -> Result<usize, StoreError> {
+        self.write(|tx, _| audit::forget(tx, before_ms, now_ms))
     }
 
     fn tokens(&self) -> Result<Vec<KeptToken>, StoreError> {
@@ -491,15 +485,11 @@ impl Store for Sqlite {
                      INDEXED BY decisions_at WHERE at_ms < ?1 LIMIT ?2)",
                 params![before_ms, limit as i64],
             )?;
-            let lines = tx.execute(
-                "DELETE FROM audit WHERE id IN (SELECT id FROM audit WHERE at_ms < ?1 ORDER BY id LIMIT ?2)",
-                params![before_ms, limit as i64],
-            )?;
             let reports = tx.execute(
                 "DELETE FROM reports WHERE id IN (SELECT id FROM reports WHERE interval < ?1 LIMIT ?2)",
                 params![before_ms, limit as i64],
             )?;
-            Ok(decisions + lines + reports + studies::forget(tx, before_ms, limit)?)
+            Ok(decisions + reports + studies::forget(tx, before_ms, limit)?)
         })
     }
 

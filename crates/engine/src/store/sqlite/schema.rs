@@ -5,11 +5,12 @@ use std::sync::Mutex;
 
 use rusqlite::{Connection, Transaction, TransactionBehavior, params};
 
+use super::audit::write_audit;
 use super::error_of;
 use super::shapes::FileShapes;
 use crate::engine::log;
 use crate::store::pack::Seen;
-use crate::store::{FROM_3, Lengths, SCHEMA_VERSION, StoreError, since_3};
+use crate::store::{FROM_3, Lengths, SCHEMA_VERSION, StoreError, since};
 
 const SCHEMA: &str = include_str!("../schema.sql");
 
@@ -34,18 +35,21 @@ pub(super) fn prepare(
         tx.query_row("SELECT value FROM meta WHERE key = 'schema'", [], |row| row.get(0));
     match found {
         Ok(found) if found == SCHEMA_VERSION.to_string() => return Ok(()),
-        Ok(found) if ["1", "2", "3"].contains(&found.as_str()) => {
+        Ok(found) if ["1", "2", "3", "4"].contains(&found.as_str()) => {
             log(&format!(
                 "{place} has tables of version {found}: brings them up to version {SCHEMA_VERSION}"
             ));
             if found == "1" {
                 from_1(&tx).map_err(fail)?;
             }
-            if found != "3" {
-                tx.execute_batch(since_3(SCHEMA)).map_err(fail)?;
+            if ["1", "2"].contains(&found.as_str()) {
+                tx.execute_batch(since(SCHEMA, 3)).map_err(fail)?;
             }
-            tx.execute_batch(FROM_3).map_err(fail)?;
-            lengths.iter().try_for_each(|one| ms_of(&tx, one)).map_err(fail)?;
+            if found != "4" {
+                tx.execute_batch(FROM_3).map_err(fail)?;
+                lengths.iter().try_for_each(|one| ms_of(&tx, one)).map_err(fail)?;
+            }
+            from_4(&tx).map_err(fail)?;
         }
         Ok(found) => return Err(StoreError::Version { place, found, known: SCHEMA_VERSION }),
         Err(e) => {
@@ -69,6 +73,23 @@ fn ms_of(tx: &Transaction<'_>, (service, length): (&String, &i64)) -> rusqlite::
         tx.execute(sql, params![service, length])?;
     }
     Ok(())
+}
+
+/// Version 4 had an audit without a chain. Its lines begin the new one.
+fn from_4(tx: &Transaction<'_>) -> rusqlite::Result<()> {
+    tx.execute_batch("ALTER TABLE audit RENAME TO audit_4;")?;
+    tx.execute_batch(since(SCHEMA, 5))?;
+    let mut all =
+        tx.prepare("SELECT at_ms, who, action, subject, detail FROM audit_4 ORDER BY id")?;
+    let mut rows = all.query([])?;
+    while let Some(row) = rows.next()? {
+        let text = |column| row.get::<_, String>(column);
+        let texts = [text(1)?, text(2)?, text(3)?, text(4)?];
+        write_audit(tx, row.get(0)?, texts.each_ref().map(String::as_str))?;
+    }
+    drop(rows);
+    drop(all);
+    tx.execute_batch("DROP TABLE audit_4;")
 }
 
 /// Version 1 kept documents as they are, and decisions by aggregate.

@@ -5,7 +5,8 @@ use std::sync::Arc;
 use rusqlite::{Connection, OptionalExtension, Row as SqlRow, Transaction, params};
 use trimtab_fleet_client::Name;
 
-use super::{bad, hold, write_audit};
+use super::audit::write_audit;
+use super::{bad, hold};
 use crate::store::study::{
     Begun, Candidate, CellRow, InStudy, Measured, MemberRow, NewStudy, Standing, Study, StudyKind,
     StudyStep, added, unreadable,

@@ -2,11 +2,65 @@
 
 use super::*;
 
+/// Makes an audit of version 4 of that of version 5.
+const BACK_TO_4: &str = "DROP TABLE audit;
+    CREATE TABLE audit (id INTEGER PRIMARY KEY, at_ms BIGINT NOT NULL, who TEXT NOT NULL,
+        action TEXT NOT NULL, subject TEXT NOT NULL, detail TEXT NOT NULL);
+    INSERT INTO audit VALUES (7, 50, 'kim', 'pin', 'tv a', 'x');
+    INSERT INTO audit VALUES (9, 60, 'kim', 'pause', 'tv a', 'y');
+    DELETE FROM meta WHERE key = 'audit'; UPDATE meta SET value = '4' WHERE key = 'schema';";
+
+/// PostgreSQL has a function for the audit's trigger, too, and numbers of another size.
+fn back_on_server(back: &str) -> String {
+    let back = back.replace(
+        "DROP TABLE audit;",
+        "DROP TABLE audit; DROP FUNCTION audit_unchanged, audit_kept;",
+    );
+    back.replace("id INTEGER PRIMARY KEY", "id BIGINT PRIMARY KEY")
+}
+
 /// Makes tables of version 3 of those of version 4.
 const BACK_TO_3: &str = "DROP INDEX reports_once; ALTER TABLE reports DROP COLUMN edge;
     ALTER TABLE reports DROP COLUMN version;
     ALTER TABLE edges DROP COLUMN late;
     ALTER TABLE tokens DROP COLUMN prefixes; UPDATE meta SET value = '3' WHERE key = 'schema';";
+
+#[test]
+fn an_audit_of_version_4_begins_the_chain() {
+    let continues = |store: &dyn Store| {
+        assert_eq!(store.check_audit(None).unwrap().found, None);
+        let token = KeptToken {
+            token: Token {
+                id: 0,
+                name: "robin".to_owned(),
+                role: Role::Viewer,
+                services: Vec::new(),
+                prefixes: Vec::new(),
+                created_ms: 70,
+                revoked_ms: None,
+            },
+            hash: vec![3; 32],
+        };
+        store.add_token(&token, "kim").unwrap().expect("a new name");
+        let all = store.audit(i64::MAX, None, 9).unwrap();
+        let all: Vec<_> = all.iter().map(|l| (l.id, l.at_ms, l.action.as_str())).collect();
+        assert_eq!(all, [(3, 70, "token added"), (2, 60, "pause"), (1, 50, "pin")]);
+        let check = store.check_audit(None).unwrap();
+        assert_eq!((check.lines, check.first, check.end.line, check.found), (3, 1, 3, None));
+    };
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("engine.db");
+    let store = Sqlite::open(&path, &lengths()).unwrap();
+    store.writer().db.execute_batch(BACK_TO_4).unwrap();
+    drop(store);
+    continues(&Sqlite::open(&path, &lengths()).unwrap());
+    let Some(servers) = servers() else { return };
+    let (config, _store) = shared(&servers);
+    let crate::config::Keep::Shared { postgres, .. } = &config.store else { panic!("shared") };
+    let back = back_on_server(BACK_TO_4);
+    postgres.config.connect(::postgres::NoTls).unwrap().batch_execute(&back).unwrap();
+    continues(&join(&config));
+}
 
 #[test]
 fn tables_of_version_3_are_brought_up_to_date() {
@@ -34,14 +88,16 @@ fn tables_of_version_3_are_brought_up_to_date() {
     let path = folder.path().join("engine.db");
     let store = Sqlite::open(&path, &lengths()).unwrap();
     then(&store);
-    store.writer().db.execute_batch(BACK_TO_3).unwrap();
+    let back = format!("{BACK_TO_4} {BACK_TO_3}");
+    store.writer().db.execute_batch(&back).unwrap();
     drop(store);
     keeps_learning(&Sqlite::open(&path, &lengths()).unwrap());
     let Some(servers) = servers() else { return };
     let (config, store) = shared(&servers);
     then(&store);
     let crate::config::Keep::Shared { postgres, .. } = &config.store else { panic!("shared") };
-    postgres.config.connect(::postgres::NoTls).unwrap().batch_execute(BACK_TO_3).unwrap();
+    let back = back_on_server(&back);
+    postgres.config.connect(::postgres::NoTls).unwrap().batch_execute(&back).unwrap();
     keeps_learning(&join(&config));
 }
 
@@ -50,7 +106,7 @@ fn tables_of_version_2_are_brought_up_to_date() {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("engine.db");
     let back = &format!(
-        "{BACK_TO_3} DROP TABLE studies; DROP TABLE members; DROP TABLE cells;
+        "{BACK_TO_4} {BACK_TO_3} DROP TABLE studies; DROP TABLE members; DROP TABLE cells;
          UPDATE meta SET value = '2' WHERE key = 'schema';"
     );
     let store = Sqlite::open(&path, &lengths()).unwrap();
@@ -64,7 +120,12 @@ fn tables_of_version_2_are_brought_up_to_date() {
     let (config, store) = shared(&servers);
     store.accept(&[batch(1, 1, 1, &["a"])]).unwrap();
     let crate::config::Keep::Shared { postgres, .. } = &config.store else { panic!("shared") };
-    postgres.config.connect(::postgres::NoTls).unwrap().batch_execute(back).unwrap();
+    postgres
+        .config
+        .connect(::postgres::NoTls)
+        .unwrap()
+        .batch_execute(&back_on_server(back))
+        .unwrap();
     let store = join(&config);
     assert_eq!(store.begin(&study("x", vec![])), Ok(Begun::Yes));
     assert_eq!(store.counts().unwrap().waiting_reports, 1);
@@ -83,7 +144,7 @@ fn a_file_survives_being_opened_again_and_others_are_refused() {
     drop(store);
     let error =
         |path: &std::path::Path| Sqlite::open(path, &lengths()).err().expect("refused").to_string();
-    assert!(error(&path).contains("tables of version 9, this engine writes version 4"));
+    assert!(error(&path).contains("tables of version 9, this engine writes version 5"));
     std::fs::write(&path, "This is a letter to a friend.".repeat(40)).unwrap();
     assert!(error(&path).contains("is damaged or no store of the engine"), "{}", error(&path));
     let nowhere = folder.path().join("no/such/engine.db");
