@@ -15,7 +15,7 @@ pub(crate) use crate::compare_args::Compare;
 use crate::compare_args::picture;
 use crate::datapath;
 pub(crate) use crate::engine_args::{
-    AskEngine, Audit, AuditKind, Engine, EngineCommand, Order, TokenCommand,
+    AskEngine, Audit, AuditKind, Engine, EngineCommand, Order, Resume, TokenCommand,
 };
 pub(crate) use crate::study_args::{ExperimentCommand, RolloutCommand, Which};
 

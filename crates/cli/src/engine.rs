@@ -3,9 +3,13 @@
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 use trimtab_engine as engine;
-use trimtab_fleet_client::{Action, Client, KnobInfo, Listing, Name, OrderBody, ServiceInfo};
+use trimtab_fleet_client::{
+    Action, Client, EndSafe, KnobInfo, Listing, Name, NewSafe, OrderBody, ServiceInfo,
+};
 
-use crate::args::{AskEngine, Audit, AuditKind, Engine, EngineCommand, Order, TokenCommand};
+use crate::args::{
+    AskEngine, Audit, AuditKind, Engine, EngineCommand, Order, Resume, TokenCommand,
+};
 use crate::{Failure, print, study};
 
 /// Runs the engine, or asks the one that runs.
@@ -28,7 +32,12 @@ pub(crate) fn run(args: Engine) -> Result<(), Failure> {
         }
         EngineCommand::Explain { aggregate, last, ask } => explain(&aggregate, last, &ask),
         EngineCommand::Pause(order) => give(order, Action::Pause, None),
-        EngineCommand::Resume(order) => give(order, Action::Resume, None),
+        EngineCommand::Resume(args) => resume(args),
+        EngineCommand::Safe { service, why, ask } => {
+            let new = NewSafe { services: service, why };
+            let body = client(&ask)?.make_safe(&new).map_err(Failure::input)?;
+            show(&body, ask.json, engine::safe_text)
+        }
         EngineCommand::Pin { order, knobs, algorithm } => pin(order, &knobs, algorithm.as_deref()),
         EngineCommand::Rollback { order, to } => give(order, Action::Rollback, Some(to)),
         EngineCommand::Reset(order) => give(order, Action::Reset, None),
@@ -41,6 +50,16 @@ pub(crate) fn run(args: Engine) -> Result<(), Failure> {
         EngineCommand::Rollout(command) => study::rollout(command),
         EngineCommand::Token(command) => token(command),
     }
+}
+
+fn resume(args: Resume) -> Result<(), Failure> {
+    let Resume { aggregate, service, reason, ask } = args;
+    if let Some(aggregate) = aggregate {
+        return give(Order { aggregate, reason, ask }, Action::Resume, None);
+    }
+    let end = EndSafe { services: service, reason };
+    let body = client(&ask)?.end_safe(&end).map_err(Failure::input)?;
+    show(&body, ask.json, engine::safe_text)
 }
 
 fn audit(args: &Audit) -> Result<(), Failure> {

@@ -71,8 +71,21 @@ pub(crate) enum EngineCommand {
     Comparisons(AskEngine),
     /// Keep an aggregate at its best guess.
     Pause(Order),
-    /// Let an aggregate learn again; it starts from pinned knobs, where there are any.
-    Resume(Order),
+    /// Let an aggregate learn again, from pinned knobs where there are any; or, without an aggregate,
+    /// end the orders of `safe`.
+    Resume(Resume),
+    /// Put every aggregate of all services, or of some, on its safe configuration at once, until
+    /// `resume`.
+    Safe {
+        /// Only this service; may be given several times
+        #[arg(long, value_name = "NAME")]
+        service: Vec<String>,
+        /// Why; everybody who looks at the engine sees it
+        #[arg(long, value_name = "TEXT")]
+        why: String,
+        #[command(flatten)]
+        ask: AskEngine,
+    },
     /// Put the given knobs or another algorithm in force, and keep them.
     Pin {
         #[command(flatten)]
@@ -144,6 +157,21 @@ pub(crate) enum TokenCommand {
         #[arg(long, value_name = "FILE", default_value = "/etc/trimtab/engine.toml")]
         config: PathBuf,
     },
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Resume {
+    /// The aggregate, e.g. tv/203.0.113.0/24
+    #[arg(value_parser = aggregate)]
+    pub(crate) aggregate: Option<Name>,
+    /// Without an aggregate: end the order for this service only; may be given several times
+    #[arg(long, value_name = "NAME", conflicts_with = "aggregate")]
+    pub(crate) service: Vec<String>,
+    /// Why, for the audit log
+    #[arg(long, value_name = "TEXT", default_value = "")]
+    pub(crate) reason: String,
+    #[command(flatten)]
+    pub(crate) ask: AskEngine,
 }
 
 #[derive(Debug, Args)]

@@ -9,6 +9,7 @@ use trimtab_fleet_client::ServiceInfo;
 use crate::clock::now_ms;
 use crate::engine::{Engine, log};
 use crate::error::Error;
+use crate::safe;
 use crate::store::{Due, Line, StoreError};
 use crate::studies::{self, Looked};
 
@@ -141,6 +142,8 @@ impl Round<'_> {
             turn.retain(|service| {
                 let done = close_some(self.engine, service, since_ms).and_then(|more| match more {
                     More::Due => Ok(true),
+                    // Under such an order, what runs stands still.
+                    More::None { .. } if self.engine.safe.of(&service.name).is_some() => Ok(false),
                     More::None { through } => {
                         studies::go_on(self.engine, service, through, &mut self.looked)?;
                         Ok(false)
@@ -195,9 +198,13 @@ fn close_some(engine: &Engine, service: &ServiceInfo, since_ms: i64) -> Result<M
     let through_ms = through * service.interval_ms;
     let due = Due { service: &service.name, through: through_ms, limit: COMMIT_MAX, now_ms: now };
     let mut oldest = through_ms;
+    let kept_safe = engine.safe.of(&service.name);
     let (closed, changed) = engine.store.close(&due, &mut |open| {
         oldest = oldest.min(open.interval);
-        learning.decide(open, due.now_ms)
+        match &kept_safe {
+            Some(order) => Ok(safe::close(order)),
+            None => learning.decide(open, due.now_ms),
+        }
     })?;
     // How late an interval is, where it could be closed since then.
     let late_ms = |begins_ms: i64| {

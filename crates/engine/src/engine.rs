@@ -15,6 +15,7 @@ use crate::ingest::Ingest;
 use crate::learning::Learning;
 use crate::metrics::Metrics;
 use crate::refusals::Refusals;
+use crate::safe::Safe;
 use crate::store::{Store, StoreError};
 
 /// How long the list of tokens is believed; another process may revoke one.
@@ -26,7 +27,7 @@ const SEEN_MAX: usize = 1 << 20;
 /// Rounds of changes that somebody who waits may sleep through; then they look at everything anew.
 const ROUNDS: usize = 64;
 
-/// Whose configurations changed.
+/// Whose configurations changed; with none, edges that wait look again.
 pub(crate) type Changed = Arc<Vec<Name>>;
 
 /// The engine.
@@ -46,6 +47,7 @@ pub(crate) struct Engine {
     pub(crate) refusals: LogLimit,
     /// The same for the audit.
     pub(crate) attempts: Refusals,
+    pub(crate) safe: Safe,
     /// Set when the engine ends: who waits is answered.
     pub(crate) ending: AtomicBool,
     learning: RwLock<Arc<dyn Learning>>,
@@ -82,6 +84,7 @@ impl Engine {
             age_ms: parts.age_ms,
             refusals: LogLimit::default(),
             attempts: Refusals::default(),
+            safe: Safe::default(),
             started_ms: now_ms(),
             changes: broadcast::channel(ROUNDS).0,
             health: Health::new(now_ms()),

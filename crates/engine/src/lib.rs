@@ -24,6 +24,7 @@ mod learning;
 mod metrics;
 mod refusals;
 mod run;
+mod safe;
 mod secret;
 mod server;
 mod services;
@@ -41,6 +42,6 @@ pub use store::{AuditCheck, AuditMark, StoreError, Tampered};
 pub use study_tables::{experiment_text, experiments_text, rollout_text, rollouts_text};
 pub use tables::{
     aggregate_text, aggregates_text, audit_check_text, audit_text, comparisons_text, explain_text,
-    status_text, tokens_text,
+    safe_text, status_text, tokens_text,
 };
 pub use tokens::{add_token, list_tokens, revoke_token};

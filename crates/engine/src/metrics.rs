@@ -35,6 +35,7 @@ pub(crate) struct Metrics {
     held: Gauge,
     waiting: Gauge,
     damaged: Gauge,
+    safe: Gauge,
     behind: Gauge<f64, AtomicU64>,
     panics: Counter,
 }
@@ -85,6 +86,11 @@ impl Metrics {
                 r,
                 "damaged_aggregates",
                 "Aggregates that are set aside, since what is kept of them cannot be read",
+            ),
+            safe: counted(
+                r,
+                "safe_services",
+                "Services that an order keeps on their safe configurations",
             ),
             behind: timed(
                 r,
@@ -138,9 +144,16 @@ impl Metrics {
         self.panics.inc();
     }
 
-    /// The page, with aggregates that are set aside and how far behind closing is, in seconds.
-    pub(crate) fn page(&self, counts: &Counts, damaged: usize, behind_s: f64) -> String {
+    /// The page, with aggregates that are set aside, services that are kept safe, and how far behind
+    /// closing is, in seconds.
+    pub(crate) fn page(
+        &self,
+        counts: &Counts,
+        (damaged, safe): (usize, usize),
+        behind_s: f64,
+    ) -> String {
         self.damaged.set(damaged as i64);
+        self.safe.set(safe as i64);
         self.behind.set(behind_s);
         self.aggregates.set(counts.aggregates);
         self.held.set(counts.paused + counts.pinned);
@@ -165,7 +178,7 @@ mod tests {
         metrics.store_error();
         metrics.study("rollout rolled back");
         let counts = Counts { aggregates: 7, paused: 1, pinned: 2, ..Counts::default() };
-        let page = metrics.page(&counts, 1, 2.5);
+        let page = metrics.page(&counts, (1, 2), 2.5);
         for line in [
             "trimtab_engine_batches_total{outcome=\"kept\"} 1",
             "trimtab_engine_reports_total{outcome=\"kept\"} 3",
@@ -180,6 +193,7 @@ mod tests {
             "trimtab_engine_aggregates 7",
             "trimtab_engine_held_aggregates 3",
             "trimtab_engine_damaged_aggregates 1",
+            "trimtab_engine_safe_services 2",
             "trimtab_engine_behind_seconds 2.5",
             "# EOF",
         ] {

@@ -17,7 +17,7 @@ use crate::ingest::Ingest;
 use crate::server::{Certificate, serve};
 use crate::services::Services;
 use crate::store::{Lengths, Postgres, Shared, Sqlite, Store};
-use crate::{api, closer};
+use crate::{api, closer, safe};
 
 /// Runs the engine by a configuration until SIGTERM or SIGINT; SIGHUP reads the services and the certificate again.
 ///
@@ -80,6 +80,9 @@ async fn run_with(
             engine.tell(changed);
         }
     }));
+    // Before the first edge asks: what was ordered outlives an engine.
+    engine.ask(Engine::read_safe).await?;
+    tokio::spawn(safe::follow(Arc::downgrade(&engine)));
     let listener = TcpListener::bind(config.listen)
         .await
         .map_err(|e| Error::system(format!("listen on {}", config.listen), e))?;

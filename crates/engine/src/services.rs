@@ -226,7 +226,7 @@ fn kept(decision: &Decision) -> Value {
 }
 
 /// Closes an interval of which nothing is learnt.
-fn untouched(sentence: &str) -> Closed {
+pub(crate) fn untouched(sentence: &str) -> Closed {
     Closed {
         state: None,
         configuration: None,

@@ -6,7 +6,8 @@ use comfy_table::{CellAlignment, Table};
 use serde_json::Value;
 use trimtab_fleet_client::experiment::Effect;
 use trimtab_fleet_client::{
-    AggregateBody, AggregatesBody, AuditBody, ComparisonsBody, DecisionsBody, StatusBody, Token,
+    AggregateBody, AggregatesBody, AuditBody, ComparisonsBody, DecisionsBody, SafeBody, SafeOrder,
+    StatusBody, Token,
 };
 
 use crate::store::AuditCheck;
@@ -74,6 +75,24 @@ pub(crate) fn finish(table: &Table) -> String {
     })
 }
 
+/// Orders that keep services on their safe configurations, a line each.
+fn orders(all: &[SafeOrder]) -> String {
+    let line = |SafeOrder { service, who, at_ms, why }: &SafeOrder| {
+        let service = service.as_deref().unwrap_or("every service");
+        let since = time(*at_ms);
+        format!("SAFE: {service}, since {since} UTC, by order of {who}: {why}\n")
+    };
+    all.iter().map(line).collect()
+}
+
+/// The same where nobody asked for anything else.
+pub fn safe_text(body: &SafeBody) -> String {
+    if body.orders.is_empty() {
+        return "no order keeps a service on its safe configuration\n".to_owned();
+    }
+    orders(&body.orders)
+}
+
 /// How the engine does.
 pub fn status_text(status: &StatusBody) -> String {
     let counts = &status.counts;
@@ -99,6 +118,7 @@ pub fn status_text(status: &StatusBody) -> String {
             one.reason
         );
     }
+    text.push_str(&orders(&status.safe));
     let mut rows = table(["SERVICE", "INTERVAL", "ALGORITHM", "REWARD", "KNOBS"], &[1]);
     for service in &status.services {
         let names: Vec<&str> = service.knobs.iter().map(|knob| knob.name.as_str()).collect();

@@ -10,7 +10,7 @@ use trimtab_fleet_client::{
     Action, AggregateBody, Client, ConfigurationQuery, Error, Held, Hold, Listing, Name, OrderBody,
 };
 
-use common::{Process, Site, batch, now_ms, report};
+use common::{Process, Site, batch, now_ms, report, say, until};
 use serde_json::{Value, json};
 
 const TV: &str = "tv/203.0.113.0/24";
@@ -22,33 +22,6 @@ fn engine_process() {
 
 fn name() -> Name {
     Name { service: "tv".to_owned(), prefix: "203.0.113.0/24".to_owned() }
-}
-
-/// Says something to the engine, and gives the status and body that it answers.
-fn say(
-    engine: &Process,
-    method: &str,
-    path: &str,
-    token: Option<&str>,
-    body: &[u8],
-) -> (u16, Value) {
-    let address = engine.url.strip_prefix("http://").expect("plain HTTP");
-    let mut stream = TcpStream::connect(address).expect("it listens");
-    let token =
-        token.map_or_else(String::new, |token| format!("Authorization: Bearer {token}\r\n"));
-    let head = format!(
-        "{method} {path} HTTP/1.1\r\nHost: engine\r\nConnection: close\r\n{token}Content-Length: {}\r\n\r\n",
-        body.len()
-    );
-    stream.write_all(head.as_bytes()).expect("it listens");
-    // A client that sends too much is answered before all is sent.
-    let _ = stream.write_all(body);
-    let mut answer = Vec::new();
-    let _ = stream.read_to_end(&mut answer);
-    let answer = String::from_utf8_lossy(&answer);
-    let (head, body) = answer.split_once("\r\n\r\n").unwrap_or((&answer, ""));
-    let status = head.split(' ').nth(1).and_then(|word| word.parse().ok()).unwrap_or(0);
-    (status, serde_json::from_str(body).unwrap_or(Value::String(body.to_owned())))
 }
 
 fn refused(engine: &Process, token: &str, body: &Value) -> (u16, String) {
@@ -188,24 +161,12 @@ fn every_route_of_the_description_asks_for_a_token_of_its_roles() {
             }
         }
     }
-    assert_eq!(seen, 22);
+    assert_eq!(seen, 24);
     assert_eq!(say(&engine, "GET", "/nowhere", None, b"").0, 404);
     assert_eq!(say(&engine, "GET", "/healthz", None, b"").0, 200);
     let (status, page) = say(&engine, "GET", "/", None, b"");
     assert_eq!(status, 200);
     assert!(page.as_str().is_some_and(|page| page.contains("<title>Trimtab engine</title>")));
-}
-
-/// Waits for something that the engine does by itself.
-fn until<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
-    let end = Instant::now() + Duration::from_secs(30);
-    loop {
-        if let Some(found) = look() {
-            return found;
-        }
-        assert!(Instant::now() < end, "{what} does not happen");
-        std::thread::sleep(Duration::from_millis(20));
-    }
 }
 
 fn order(action: Action, knobs: Option<Value>, interval: Option<i64>) -> OrderBody {

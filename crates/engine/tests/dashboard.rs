@@ -184,6 +184,50 @@ fn experiments_by_keyboard(
     }
 }
 
+/// The button that makes everything safe, its dialog that asks why, and the banner that ends it.
+fn everything_safe_by_keyboard(
+    browser: &mut Browser,
+    engine: &Process,
+    site: &Site,
+    pictures: Option<&std::path::Path>,
+) {
+    let viewer = engine.client(&site.viewer);
+    browser.value("document.body.focus(); document.querySelector('.skip').focus()");
+    browser.tab_to("at.textContent === 'Everything safe…'");
+    browser.press("Enter");
+    browser.until("document.activeElement?.name === 'why'");
+    // Without a reason nothing is done.
+    browser.press("Enter");
+    browser.until("document.querySelector('dialog input[name=why]:invalid') !== null");
+    assert_eq!(viewer.status().expect("it answers").safe, []);
+    browser.write("trouble at the peer");
+    browser.press("Enter");
+    browser.until("document.querySelector('dialog') === null");
+    browser.until(
+        "document.getElementById('safe').textContent.includes('by order of kim: trouble at the peer')",
+    );
+    browser.until("document.getElementById('make-safe').hidden");
+    assert_eq!(viewer.status().expect("it answers").safe[0].service, None);
+    assert!(viewer.aggregate(&name(SUBNETS[1])).expect("it is there").safe);
+    if let Some(folder) = pictures {
+        browser.picture(&folder.join("engine-safe.png"));
+    }
+    let phone = json!({ "width": 390, "height": 844, "deviceScaleFactor": 2, "mobile": false });
+    browser.tell("Emulation.setDeviceMetricsOverride", &phone);
+    browser.until("innerWidth === 390");
+    let right = browser.value(
+        "Math.max(...[...document.querySelectorAll('#safe *')].map((one) => one.getBoundingClientRect().right))",
+    );
+    assert!(right.as_f64().is_some_and(|right| right > 100.0 && right <= 390.0), "{right}");
+    browser.tell("Emulation.clearDeviceMetricsOverride", &json!({}));
+    browser.tab_to("at.textContent === 'End this order'");
+    browser.press("Enter");
+    browser.tab_to("at.textContent === 'Yes'");
+    browser.press("Enter");
+    browser.until("document.getElementById('safe').hidden");
+    assert_eq!(viewer.status().expect("it answers").safe, []);
+}
+
 #[test]
 fn aggregates_are_found_explained_and_paused_by_keyboard() {
     let Some(mut browser) = Browser::start() else { return };
@@ -273,6 +317,8 @@ fn aggregates_are_found_explained_and_paused_by_keyboard() {
     assert_eq!(lines[..3], ["pin", "pin", "pause"]);
 
     experiments_by_keyboard(&mut browser, &engine, &site, pictures.as_deref());
+
+    everything_safe_by_keyboard(&mut browser, &engine, &site, pictures.as_deref());
 
     // Who likes it dark gets it dark.
     let ground = "getComputedStyle(document.body).backgroundColor";

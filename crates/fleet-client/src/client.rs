@@ -10,9 +10,10 @@ use ureq::tls::{PemItem, RootCerts, TlsConfig, parse_pem};
 
 use crate::api::{
     AggregateBody, AggregatesBody, AuditBody, ComparisonsBody, ConfigurationAnswer,
-    ConfigurationQuery, DecisionsBody, Done, ErrorBody, ExperimentBody, ExperimentsBody, Hold,
-    HostComparisons, Name, NewExperiment, NewRollout, OrderBody, ReportAnswer, ReportBatch,
-    RolloutBody, RolloutOrder, RolloutsBody, ServicesBody, StatusBody, StopExperiment,
+    ConfigurationQuery, DecisionsBody, Done, EndSafe, ErrorBody, ExperimentBody, ExperimentsBody,
+    Hold, HostComparisons, Name, NewExperiment, NewRollout, NewSafe, OrderBody, ReportAnswer,
+    ReportBatch, RolloutBody, RolloutOrder, RolloutsBody, SafeBody, ServicesBody, StatusBody,
+    StopExperiment,
 };
 use crate::error::Error;
 
@@ -180,6 +181,22 @@ impl Client {
     /// The engine is not there, or refuses.
     pub fn order(&self, order: &OrderBody) -> Result<AggregateBody, Error> {
         self.post("/v1/aggregate", order)
+    }
+
+    /// Puts services on their safe configurations, all aggregates at once.
+    ///
+    /// # Errors
+    /// The engine is not there, or refuses.
+    pub fn make_safe(&self, new: &NewSafe) -> Result<SafeBody, Error> {
+        self.post("/v1/safe", new)
+    }
+
+    /// Ends orders that keep services on their safe configurations.
+    ///
+    /// # Errors
+    /// The engine is not there, or refuses; there is no such order.
+    pub fn end_safe(&self, end: &EndSafe) -> Result<SafeBody, Error> {
+        self.post("/v1/safe/end", end)
     }
 
     /// What hosts found by comparing their rules.

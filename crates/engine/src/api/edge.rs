@@ -2,6 +2,7 @@
 
 use std::collections::HashSet;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use axum::extract::State;
@@ -20,6 +21,7 @@ use super::refusal::Refusal;
 use crate::clock::now_ms;
 use crate::engine::Engine;
 use crate::learning::{About, Learning};
+use crate::safe::keeping;
 use crate::store::{Batch, Outcome, Report, StoreError};
 
 /// Aggregates of one question.
@@ -236,7 +238,9 @@ pub(super) async fn configurations(
     loop {
         let asked = Arc::clone(&have);
         let configurations = engine.ask(move |engine| newer(engine, &asked)).await?;
-        if !configurations.is_empty() || !wait_for_one_of(&mut changes, &names, until).await {
+        let waits = configurations.is_empty()
+            && wait_for_one_of(&engine, &mut changes, &names, until).await;
+        if !waits {
             return Ok(Json(ConfigurationAnswer { configurations, now_ms: now_ms() }));
         }
     }
@@ -244,14 +248,17 @@ pub(super) async fn configurations(
 
 /// Whether to look again: one of these has changed, or it cannot be known that none has.
 async fn wait_for_one_of(
+    engine: &Engine,
     changes: &mut tokio::sync::broadcast::Receiver<crate::engine::Changed>,
     names: &[Name],
     until: tokio::time::Instant,
 ) -> bool {
     loop {
         match tokio::time::timeout_at(until, changes.recv()).await {
-            // An empty round is for nobody but those who should go: the engine ends.
-            Ok(Ok(changed)) if changed.is_empty() => return false,
+            // An empty round is for all: they look again, or go, where the engine ends.
+            Ok(Ok(changed)) if changed.is_empty() => {
+                return !engine.ending.load(Ordering::Relaxed);
+            }
             Ok(Ok(changed)) if changed.iter().any(|name| names.contains(name)) => return true,
             Ok(Ok(_)) => {}
             Ok(Err(RecvError::Lagged(_))) => return true,
@@ -264,14 +271,17 @@ fn newer(engine: &Engine, have: &[Held]) -> Result<Vec<ConfigurationItem>, Store
     let learning = engine.learning();
     let names: Vec<Name> = have.iter().map(Held::name).collect();
     let force = engine.store.in_force(&names)?;
+    let orders = engine.safe.all();
     // Both are in the order of `have`.
     let mut force = force.into_iter().peekable();
     let mut found = Vec::new();
     for (held, name) in have.iter().zip(names) {
         let there = force.next_if(|there| there.name == name);
         let (version, text) = match there {
-            Some(there) => (there.version as u64, Some(there.configuration)),
-            None => (0, learning.first(&name)),
+            Some(there) if keeping(&orders, &name.service).is_none() => {
+                (there.version as u64, Some(there.configuration))
+            }
+            _ => (0, learning.first(&name)),
         };
         // A configuration that a service no longer has belongs to no edge.
         let configuration = text.and_then(|text| serde_json::from_str(&text).ok());

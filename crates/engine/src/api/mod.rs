@@ -6,6 +6,7 @@ mod gate;
 mod operator;
 mod refusal;
 mod routes;
+mod safe;
 mod studies;
 
 use std::sync::Arc;
@@ -27,6 +28,7 @@ use crate::clock::now_ms;
 use crate::dashboard;
 use crate::engine::Engine;
 use crate::metrics;
+use crate::safe::keeping;
 
 /// All that the engine answers.
 pub(crate) fn router(engine: &Arc<Engine>) -> Router {
@@ -58,7 +60,10 @@ async fn metrics_page(State(engine): State<Arc<Engine>>) -> Result<Response, ref
     let counts = engine.ask(|engine| engine.store.counts()).await?;
     let kind = [(CONTENT_TYPE, metrics::CONTENT_TYPE)];
     let damaged = engine.store.damaged().len();
-    let page = engine.metrics.page(&counts, damaged, engine.health.behind_s());
+    let orders = engine.safe.all();
+    let services = engine.learning().services();
+    let safe = services.iter().filter(|one| keeping(&orders, &one.name).is_some()).count();
+    let page = engine.metrics.page(&counts, (damaged, safe), engine.health.behind_s());
     Ok((kind, page).into_response())
 }
 

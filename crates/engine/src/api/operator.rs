@@ -18,8 +18,8 @@ use super::refusal::Refusal;
 use crate::clock::now_ms;
 use crate::engine::Engine;
 use crate::learning::Wish;
-use crate::secret;
 use crate::store::{Decided, KeptToken, Order, Row, Search};
+use crate::{safe, secret};
 
 /// Rows of one page.
 const PAGE_MAX: usize = 1000;
@@ -54,6 +54,7 @@ pub(super) async fn status(
         counts,
         role: token.role,
         damaged: engine.store.damaged(),
+        safe: engine.safe.all().to_vec(),
         services: engine.learning().services(),
     }))
 }
@@ -111,7 +112,8 @@ pub(super) fn length_ms(engine: &Engine, service: &str) -> i64 {
 
 fn body(engine: &Engine, row: Row) -> AggregateBody {
     let length_ms = length_ms(engine, &row.name.service);
-    let configuration = if row.version == 0 {
+    let safe = engine.safe.of(&row.name.service).is_some();
+    let configuration = if row.version == 0 || safe {
         engine.learning().first(&row.name).unwrap_or_default()
     } else {
         row.configuration
@@ -126,6 +128,7 @@ fn body(engine: &Engine, row: Row) -> AggregateBody {
         closed: row.closed.map(|begins_ms| begins_ms.div_euclid(length_ms)),
         reward: row.reward,
         decisions: row.decisions,
+        safe,
     }
 }
 
@@ -192,13 +195,14 @@ pub(super) async fn decisions(
 }
 
 fn decision(row: &Decided, length_ms: i64, first: &str, why: Value) -> DecisionBody {
-    let configuration = if row.version == 0 { first } else { &row.configuration };
+    let version = if safe::was(&why) { 0 } else { row.version };
+    let configuration = if version == 0 { first } else { &row.configuration };
     DecisionBody {
         interval: row.interval.div_euclid(length_ms),
         begins_ms: row.interval,
         at_ms: row.at_ms,
         hold: row.hold,
-        version: row.version as u64,
+        version: version as u64,
         configuration: json(configuration),
         reports: row.reports,
         reward: row.reward,
@@ -306,7 +310,8 @@ async fn wish(
                 Refusal::unknown(format!("{}: nothing is kept of interval {interval}", row.name))
             })?;
             let first = || engine.learning().first(&row.name).unwrap_or_default();
-            let back = if found.version == 0 { first() } else { found.configuration };
+            let is_first = found.version == 0 || safe::was(&json(&found.detail));
+            let back = if is_first { first() } else { found.configuration };
             Ok((Hold::Pinned, Wish::Back(back)))
         }
     }

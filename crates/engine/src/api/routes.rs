@@ -7,13 +7,13 @@ use schemars::{JsonSchema, SchemaGenerator};
 use serde_json::Value;
 use trimtab_fleet_client::{
     AggregateBody, AggregatesBody, AuditBody, ComparisonsBody, ConfigurationAnswer,
-    ConfigurationQuery, DecisionsBody, Done, ExperimentBody, ExperimentsBody, HostComparisons,
-    NewExperiment, NewRollout, NewToken, OrderBody, ReportAnswer, ReportBatch, RevokeToken, Role,
-    RolloutBody, RolloutOrder, RolloutsBody, ServicesBody, StatusBody, StopExperiment, TokenSecret,
-    TokensBody,
+    ConfigurationQuery, DecisionsBody, Done, EndSafe, ExperimentBody, ExperimentsBody,
+    HostComparisons, NewExperiment, NewRollout, NewSafe, NewToken, OrderBody, ReportAnswer,
+    ReportBatch, RevokeToken, Role, RolloutBody, RolloutOrder, RolloutsBody, SafeBody,
+    ServicesBody, StatusBody, StopExperiment, TokenSecret, TokensBody,
 };
 
-use super::{comparisons, edge, operator, studies};
+use super::{comparisons, edge, operator, safe, studies};
 use crate::engine::Engine;
 
 /// Writes the schema of a body, a query or an answer.
@@ -88,6 +88,10 @@ pub(super) fn routes() -> Vec<Route> {
             => AggregateBody, "Pause, resume, pin or roll back an aggregate";
         get "/v1/decisions" READERS operator::decisions [query operator::DecisionsQuery]
             => DecisionsBody, "What was tried with an aggregate, what came back, and what followed";
+        post "/v1/safe" OPERATORS safe::begin [body NewSafe]
+            => SafeBody, "Put services on their safe configurations, all aggregates at once";
+        post "/v1/safe/end" OPERATORS safe::end [body EndSafe]
+            => SafeBody, "End that: what was in force before is so again";
         get "/v1/experiments" READERS studies::experiments [query studies::OfService]
             => ExperimentsBody, "Experiments, the latest first";
         get "/v1/experiment" READERS studies::experiment [query studies::OfName]

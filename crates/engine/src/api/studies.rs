@@ -179,6 +179,15 @@ fn check_name(name: &str) -> Result<(), Refusal> {
     Ok(())
 }
 
+/// Nothing begins of a service that an order keeps safe.
+fn check_not_safe(engine: &Engine, service: &str) -> Result<(), Refusal> {
+    let Some(order) = engine.safe.of(service) else { return Ok(()) };
+    Err(Refusal::changed(format!(
+        "{service} is on its safe configuration by order of {}, {}: end that order first",
+        order.who, order.why
+    )))
+}
+
 /// The next interval in which something may change.
 fn next_interval(service: &Service) -> Interval {
     service.interval_at(trimtab_units::Time::from_millis(now_ms().max(0) as u64)).next()
@@ -244,6 +253,7 @@ pub(super) async fn begin_experiment(
     let new = sent.value;
     check_name(&new.name)?;
     let of = service(&engine, &new.service)?;
+    check_not_safe(&engine, &new.service)?;
     let next = next_interval(&of);
     let start = Interval(new.start.unwrap_or(next.0));
     if start < next {
@@ -415,6 +425,7 @@ pub(super) async fn begin_rollout(
     let new = sent.value;
     check_name(&new.name)?;
     let of = service(&engine, &new.service)?;
+    check_not_safe(&engine, &new.service)?;
     let now = now_ms();
     let usual = if new.to == Arm::Learn { Arm::Safe } else { Arm::Learn };
     let spec = Rollout {

@@ -2,6 +2,7 @@
 
 import { ask, token } from "/assets/api.js";
 import { hosts } from "/assets/hosts.js";
+import { banner, clear } from "/assets/safe.js";
 import { experiment, rollout, studies } from "/assets/studies.js";
 import { aggregate, audit, list, make } from "/assets/views.js";
 
@@ -24,6 +25,7 @@ function fail(error) {
 
 function signIn(problem) {
   nav.hidden = true;
+  clear();
   message.textContent = problem ?? "";
   const field = make("input", { type: "password", id: "token", autocomplete: "off", required: true });
   const submit = (event) => {
@@ -52,7 +54,7 @@ async function show() {
     "/experiment": () => experiment(name, show), "/rollout": () => rollout(name, show),
   };
   try {
-    const nodes = await (pages[path] ?? (() => list(listState)))();
+    const [nodes] = await Promise.all([(pages[path] ?? (() => list(listState)))(), banner(show)]);
     if (mine !== turn) return;
     nav.hidden = false;
     message.textContent = "";

@@ -21,7 +21,7 @@ const knobs = (configuration) =>
   Object.entries(configuration?.knobs ?? {}).map(([knob, value]) => `${knob} ${label(value)}`).join(", ");
 const whole = (configuration) =>
   [configuration?.algorithm, knobs(configuration)].filter((part) => part).join(": ");
-const choices = (kinds) => kinds.map(([value, text]) => make("option", { value }, text));
+export const choices = (kinds) => kinds.map(([value, text]) => make("option", { value }, text));
 const link = (one) =>
   `#/aggregate?${new URLSearchParams({ service: one.service, prefix: one.prefix })}`;
 
@@ -122,7 +122,7 @@ export async function aggregate(name, again) {
   ]);
   return [
     make("h2", {}, `${one.service} to ${one.prefix} `, hold(one.hold)),
-    make("p", {}, `In force, version ${one.version} of ${one.configuration?.algorithm ?? "nothing"}: ${knobs(one.configuration)}`),
+    make("p", {}, `In force, ${one.safe ? "the safe configuration" : `version ${one.version}`} of ${one.configuration?.algorithm ?? "nothing"}: ${knobs(one.configuration)}`),
     ...(may ? [make("div", { class: "bar" }, held, pin)] : []),
     make("div", { class: "charts" }, ...charts),
     make("p", { class: "faint" }, "Dashed: another configuration was put in force."),
@@ -145,7 +145,7 @@ export async function audit() {
   return [...part("Audit log", done), ...part("Refused", refused)];
 }
 
-function dialog(content, accept, act) {
+export function dialog(content, accept, act) {
   const box = make("dialog", {});
   const problem = make("p", { role: "alert" });
   const cancel = make("button", { type: "button", onclick: () => box.close() }, "Cancel");

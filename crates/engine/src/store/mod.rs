@@ -251,6 +251,10 @@ impl Line {
     }
 }
 
+/// Says what the orders of services that are kept safe are from now on, and the line in the audit;
+/// or why they stay as they are.
+pub(crate) type ChangeSafe<'a> = dyn FnMut(&str) -> Result<(String, Line), String> + 'a;
+
 /// What is made of an interval that is over; or why nothing can be, for then its aggregate is set aside.
 pub(crate) type Decide<'a> = dyn FnMut(&Open) -> Result<Closed, String> + 'a;
 
@@ -322,6 +326,16 @@ pub(crate) trait Store: Send + Sync {
 
     /// Adds lines to the audit.
     fn write_down(&self, lines: &[Line]) -> Result<(), StoreError>;
+
+    /// The orders that keep services on their safe configurations, as a text; empty where there are
+    /// none.
+    fn safe_orders(&self) -> Result<String, StoreError>;
+
+    /// Changes them, one caller at a time, and writes that down; or says why not.
+    fn change_safe_orders(
+        &self,
+        change: &mut ChangeSafe<'_>,
+    ) -> Result<Result<(), String>, StoreError>;
 
     /// Checks that no line of the audit was changed, removed or inserted, and that a known one is
     /// there.

@@ -4,9 +4,9 @@ use std::sync::Arc;
 use trimtab_fleet_client::{Audit, Counts, Damaged, Name};
 
 use super::{
-    AuditCheck, AuditMark, Batch, Begun, Candidate, CellRow, Decide, Decided, Due, InForce,
-    KeptToken, Line, MemberRow, NewStudy, Order, Outcome, Postgres, Row, Search, Store, StoreError,
-    Study, StudyKind, StudyStep, Tell,
+    AuditCheck, AuditMark, Batch, Begun, Candidate, CellRow, ChangeSafe, Decide, Decided, Due,
+    InForce, KeptToken, Line, MemberRow, NewStudy, Order, Outcome, Postgres, Row, Search, Store,
+    StoreError, Study, StudyKind, StudyStep, Tell,
 };
 use crate::broker::{Broker, Keeper};
 
@@ -109,6 +109,17 @@ impl Store for Shared {
 
     fn write_down(&self, lines: &[Line]) -> Result<(), StoreError> {
         self.tables.write_down(lines)
+    }
+
+    fn safe_orders(&self) -> Result<String, StoreError> {
+        self.tables.safe_orders()
+    }
+
+    fn change_safe_orders(
+        &self,
+        change: &mut ChangeSafe<'_>,
+    ) -> Result<Result<(), String>, StoreError> {
+        self.tables.change_safe_orders(change)
     }
 
     fn check_audit(&self, known: Option<&AuditMark>) -> Result<AuditCheck, StoreError> {

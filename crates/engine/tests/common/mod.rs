@@ -4,14 +4,16 @@
 //! `engine_process` runs the engine.
 #![allow(dead_code, reason = "each file of tests uses a part")]
 
-use std::io::{BufRead, BufReader, Read};
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use serde_json::Value;
 use trimtab_engine::add_token;
 use trimtab_fleet::{Interval, Report, Sketch, Summary};
 use trimtab_fleet_client::{Client, ReportBatch, Role};
@@ -192,4 +194,43 @@ pub(crate) fn report(key: &str, interval: u64, version: u64, throughput: f64) ->
 /// A batch that is sent now.
 pub(crate) fn batch(sequence: u64, reports: Vec<String>) -> ReportBatch {
     ReportBatch { sequence, sent_ms: now_ms(), interval_ms: None, reports }
+}
+
+/// Says something to the engine, and gives the status and body that it answers.
+pub(crate) fn say(
+    engine: &Process,
+    method: &str,
+    path: &str,
+    token: Option<&str>,
+    body: &[u8],
+) -> (u16, Value) {
+    let address = engine.url.strip_prefix("http://").expect("plain HTTP");
+    let mut stream = TcpStream::connect(address).expect("it listens");
+    let token =
+        token.map_or_else(String::new, |token| format!("Authorization: Bearer {token}\r\n"));
+    let head = format!(
+        "{method} {path} HTTP/1.1\r\nHost: engine\r\nConnection: close\r\n{token}Content-Length: {}\r\n\r\n",
+        body.len()
+    );
+    stream.write_all(head.as_bytes()).expect("it listens");
+    // A client that sends too much is answered before all is sent.
+    let _ = stream.write_all(body);
+    let mut answer = Vec::new();
+    let _ = stream.read_to_end(&mut answer);
+    let answer = String::from_utf8_lossy(&answer);
+    let (head, body) = answer.split_once("\r\n\r\n").unwrap_or((&answer, ""));
+    let status = head.split(' ').nth(1).and_then(|word| word.parse().ok()).unwrap_or(0);
+    (status, serde_json::from_str(body).unwrap_or(Value::String(body.to_owned())))
+}
+
+/// Waits for something that the engine does by itself.
+pub(crate) fn until<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
+    let end = Instant::now() + Duration::from_secs(30);
+    loop {
+        if let Some(found) = look() {
+            return found;
+        }
+        assert!(Instant::now() < end, "{what} does not happen");
+        std::thread::sleep(Duration::from_millis(20));
+    }
 }

@@ -7,7 +7,8 @@ mod types;
 
 pub use compare::{ComparisonsBody, HostCompared, HostComparisons, MetricCompared, RuleCompared};
 pub use state::{
-    Audit, Counts, Damaged, ErrorBody, Hold, KnobInfo, Name, ReadyBody, Role, ServiceInfo, Token,
+    Audit, Counts, Damaged, ErrorBody, Hold, KnobInfo, Name, ReadyBody, Role, SafeOrder,
+    ServiceInfo, Token,
 };
 pub use study::{
     ExperimentBody, ExperimentsBody, NewExperiment, NewRollout, RolloutAction, RolloutBody,
@@ -15,6 +16,7 @@ pub use study::{
 };
 pub use types::{
     Action, AggregateBody, AggregatesBody, AuditBody, ConfigurationAnswer, ConfigurationItem,
-    ConfigurationQuery, DecisionBody, DecisionsBody, Done, Held, NewToken, OrderBody, ReportAnswer,
-    ReportBatch, RevokeToken, ServicesBody, StatusBody, TokenSecret, TokensBody,
+    ConfigurationQuery, DecisionBody, DecisionsBody, Done, EndSafe, Held, NewSafe, NewToken,
+    OrderBody, ReportAnswer, ReportBatch, RevokeToken, SafeBody, ServicesBody, StatusBody,
+    TokenSecret, TokensBody,
 };

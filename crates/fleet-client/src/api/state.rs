@@ -128,6 +128,20 @@ pub struct Audit {
     pub detail: String,
 }
 
+/// An order that keeps every aggregate of a service on its safe configuration.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct SafeOrder {
+    /// The service; none: every one, those to come, too.
+    pub service: Option<String>,
+    /// Whose token.
+    pub who: String,
+    /// Since when, in ms since 1970.
+    pub at_ms: i64,
+    /// Why.
+    pub why: String,
+}
+
 /// How much there is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]

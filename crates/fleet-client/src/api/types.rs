@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::state::{Audit, Counts, Damaged, Hold, Name, Role, ServiceInfo, Token};
+use super::state::{Audit, Counts, Damaged, Hold, Name, Role, SafeOrder, ServiceInfo, Token};
 
 /// Reports of an edge.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -111,6 +111,9 @@ pub struct StatusBody {
     /// Aggregates of which this engine decides nothing, since what is kept of them is damaged or of another version.
     #[serde(default)]
     pub damaged: Vec<Damaged>,
+    /// Orders that keep services on their safe configurations.
+    #[serde(default)]
+    pub safe: Vec<SafeOrder>,
     /// The services.
     pub services: Vec<ServiceInfo>,
 }
@@ -155,6 +158,43 @@ pub struct AggregateBody {
     pub reward: Option<f64>,
     /// How many decisions there were.
     pub decisions: i64,
+    /// An order keeps the whole service on its safe configuration: that one is in force as version
+    /// 0, and `version` is what comes back afterwards.
+    #[serde(default)]
+    pub safe: bool,
+}
+
+/// Puts services on their safe configurations, all aggregates at once, until the order ends.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(deny_unknown_fields)]
+pub struct NewSafe {
+    /// Which ones. Default: every one, those to come, too.
+    #[serde(default)]
+    pub services: Vec<String>,
+    /// Why; everybody who looks at the engine sees it.
+    pub why: String,
+}
+
+/// Ends such orders: what was in force before is so again.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(deny_unknown_fields)]
+pub struct EndSafe {
+    /// Of which services. Default: all.
+    #[serde(default)]
+    pub services: Vec<String>,
+    /// Why.
+    #[serde(default)]
+    pub reason: String,
+}
+
+/// Which orders keep services on their safe configurations.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct SafeBody {
+    /// All that are in force, the oldest first.
+    pub orders: Vec<SafeOrder>,
 }
 
 /// Decisions about an aggregate.

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::stand_in::{Reply, StandIn, ok, refusal};
-use crate::{Action, RolloutAction};
+use crate::{Action, EndSafe, NewSafe, RolloutAction};
 
 /// What a client makes of one answer of its engine.
 fn told(answer: impl Fn() -> Reply + Send + 'static) -> Error {
@@ -44,6 +44,10 @@ fn each_question_goes_to_its_own_path() {
     let _ = client.decisions(&name(), 7);
     let _ = client.audit(None, 9);
     let _ = client.audit(Some(true), 9);
+    let make_safe = NewSafe { services: Vec::new(), why: "x".to_owned() };
+    let _ = client.make_safe(&make_safe);
+    let end_safe = EndSafe { services: vec!["tv".to_owned()], reason: "y".to_owned() };
+    let _ = client.end_safe(&end_safe);
     let _ = client.experiments(None);
     let _ = client.experiments(Some("tv"));
     let _ = client.experiment("tv", "x");
@@ -66,6 +70,8 @@ fn each_question_goes_to_its_own_path() {
             format!("GET /v1/decisions?service=tv&prefix={prefix}&limit=7 "),
             "GET /v1/audit?limit=9 ".to_owned(),
             "GET /v1/audit?limit=9&refused=true ".to_owned(),
+            "POST /v1/safe {\"services\":[],\"why\":\"x\"}".to_owned(),
+            "POST /v1/safe/end {\"services\":[\"tv\"],\"reason\":\"y\"}".to_owned(),
             "GET /v1/experiments ".to_owned(),
             "GET /v1/experiments?service=tv ".to_owned(),
             "GET /v1/experiment?service=tv&name=x ".to_owned(),

@@ -27,9 +27,9 @@ use self::link::{Failed, Link, Links};
 use self::shapes::ServerShapes;
 use super::pack::Seen;
 use super::{
-    Aside, AuditCheck, AuditMark, Batch, Begun, Candidate, CellRow, Decide, Decided, Due, FROM_3,
-    InForce, KeptToken, Lengths, Line, MemberRow, NewStudy, Order, Outcome, Row, SCHEMA_VERSION,
-    Search, Store, StoreError, Study, StudyKind, StudyStep, since,
+    Aside, AuditCheck, AuditMark, Batch, Begun, Candidate, CellRow, ChangeSafe, Decide, Decided,
+    Due, FROM_3, InForce, KeptToken, Lengths, Line, MemberRow, NewStudy, Order, Outcome, Row,
+    SCHEMA_VERSION, Search, Store, StoreError, Study, StudyKind, StudyStep, since,
 };
 
 const SCHEMA: &str = include_str!("../schema.pg.sql");
@@ -285,6 +285,17 @@ impl Store for Postgres {
         self.links.write(|link| {
             lines.iter().try_for_each(|line| audit::write_audit(link, line.at_ms, line.texts()))
         })
+    }
+
+    fn safe_orders(&self) -> Result<String, StoreError> {
+        self.read(read::safe_orders)
+    }
+
+    fn change_safe_orders(
+        &self,
+        change: &mut ChangeSafe<'_>,
+    ) -> Result<Result<(), String>, StoreError> {
+        self.links.write(|link| read::change_safe_orders(link, change))
     }
 
     fn check_audit(&self, known: Option<&AuditMark>) -> Result<AuditCheck, StoreError> {

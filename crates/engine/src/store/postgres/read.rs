@@ -7,7 +7,7 @@ use super::audit::write_audit;
 use super::link::{Failed, Link};
 use super::shapes::ServerShapes;
 use super::{KeptToken, aggregate_row, hold};
-use crate::store::{Decided, InForce, Order, Row, Search};
+use crate::store::{ChangeSafe, Decided, InForce, Order, Row, Search};
 
 pub(super) fn unknown(link: &mut Link, names: &[Name]) -> Result<Vec<Name>, Failed> {
     let services: Vec<&str> = names.iter().map(|name| name.service.as_str()).collect();
@@ -155,6 +155,27 @@ pub(super) fn reset(
     write_audit(link, now_ms, [who, "reset", &name.to_string(), detail])?;
     super::studies::leave(link, (id, name), who, now_ms)?;
     Ok(Some(id))
+}
+
+pub(super) fn safe_orders(link: &mut Link) -> Result<String, Failed> {
+    let row = link.first("SELECT value FROM meta WHERE key = 'safe'", &[])?;
+    Ok(row.map_or_else(String::new, |row| row.get(0)))
+}
+
+pub(super) fn change_safe_orders(
+    link: &mut Link,
+    change: &mut ChangeSafe<'_>,
+) -> Result<Result<(), String>, Failed> {
+    // A row that is not there cannot be locked.
+    link.execute("INSERT INTO meta VALUES ('safe', '') ON CONFLICT DO NOTHING", &[])?;
+    let row = link.first("SELECT value FROM meta WHERE key = 'safe' FOR UPDATE", &[])?;
+    let (text, line) = match change(row.ok_or(Failed::Document)?.get(0)) {
+        Ok(changed) => changed,
+        Err(why) => return Ok(Err(why)),
+    };
+    link.execute("UPDATE meta SET value = $1 WHERE key = 'safe'", &[&text])?;
+    write_audit(link, line.at_ms, line.texts())?;
+    Ok(Ok(()))
 }
 
 pub(super) fn tokens(link: &mut Link) -> Result<Vec<KeptToken>, Failed> {

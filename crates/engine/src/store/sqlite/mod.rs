@@ -28,9 +28,9 @@ use trimtab_fleet_client::{Audit, Counts, Damaged, Hold, Name, Role, Token};
 
 use super::pack::Seen;
 use super::{
-    Aside, AuditCheck, AuditMark, Batch, Begun, Candidate, CellRow, Decide, Decided, Due, InForce,
-    KeptToken, Lengths, Line, MemberRow, NewStudy, Order, Outcome, Row, Search, Store, StoreError,
-    Study, StudyKind, StudyStep,
+    Aside, AuditCheck, AuditMark, Batch, Begun, Candidate, CellRow, ChangeSafe, Decide, Decided,
+    Due, InForce, KeptToken, Lengths, Line, MemberRow, NewStudy, Order, Outcome, Row, Search,
+    Store, StoreError, Study, StudyKind, StudyStep,
 };
 
 /// How long a writer waits for another process (`trimtab engine token`) that writes.
@@ -190,6 +190,14 @@ fn token_row(row: &SqlRow<'_>) -> rusqlite::Result<KeptToken> {
             .map_err(|e| bad(7, &e.to_string()))?,
     };
     Ok(KeptToken { token, hash: row.get(4)? })
+}
+
+fn safe_orders(db: &Connection) -> rusqlite::Result<String> {
+    let text = db
+        .prepare_cached("SELECT value FROM meta WHERE key = 'safe'")?
+        .query_row([], |row| row.get(0))
+        .optional()?;
+    Ok(text.unwrap_or_default())
 }
 
 /// A decision, and the interval of the one before it.
@@ -389,6 +397,28 @@ impl Store for Sqlite {
     fn write_down(&self, lines: &[Line]) -> Result<(), StoreError> {
         self.write(|tx, _| {
             lines.iter().try_for_each(|line| write_audit(tx, line.at_ms, line.texts()))
+        })
+    }
+
+    fn safe_orders(&self) -> Result<String, StoreError> {
+        self.read(safe_orders)
+    }
+
+    fn change_safe_orders(
+        &self,
+        change: &mut ChangeSafe<'_>,
+    ) -> Result<Result<(), String>, StoreError> {
+        self.write(|tx, _| {
+            let (text, line) = match change(&safe_orders(tx)?) {
+                Ok(changed) => changed,
+                Err(why) => return Ok(Err(why)),
+            };
+            tx.execute(
+                "INSERT INTO meta VALUES ('safe', ?1) ON CONFLICT (key) DO UPDATE SET value = ?1",
+                [text],
+            )?;
+            write_audit(tx, line.at_ms, line.texts())?;
+            Ok(Ok(()))
         })
     }
 

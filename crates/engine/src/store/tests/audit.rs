@@ -162,3 +162,26 @@ fn who_write_at_once_write_one_chain() {
     let other = join(&config);
     written_at_once(&[&one, &other, &one, &other]);
 }
+
+#[test]
+fn of_several_who_change_the_safe_orders_at_once_none_is_lost() {
+    on_every_store(|store| {
+        assert_eq!(store.safe_orders(), Ok(String::new()));
+        std::thread::scope(|scope| {
+            for _ in 0..4 {
+                scope.spawn(|| {
+                    for _ in 0..10 {
+                        let mut add =
+                            |text: &str| Ok((format!("{text}x"), line(5, "every service")));
+                        assert_eq!(store.change_safe_orders(&mut add), Ok(Ok(())));
+                    }
+                });
+            }
+        });
+        assert_eq!(store.safe_orders(), Ok("x".repeat(40)));
+        let refused = store.change_safe_orders(&mut |_| Err("no".to_owned()));
+        assert_eq!(refused, Ok(Err("no".to_owned())));
+        let lines = store.check_audit(None).unwrap().lines;
+        assert_eq!((store.safe_orders().unwrap().len(), lines), (40, 40));
+    });
+}
