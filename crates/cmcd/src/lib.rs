@@ -14,6 +14,8 @@
 #![deny(missing_docs)]
 
 mod data;
+mod session;
 mod syntax;
 
 pub use data::{Cmcd, CmcdError, LEN_MAX, ObjectType, Range, StreamType, StreamingFormat};
+pub use session::{IDLE, Request, SESSIONS_MAX, Sessions, Slot, Statistics};
