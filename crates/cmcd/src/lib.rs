@@ -14,8 +14,16 @@
 #![deny(missing_docs)]
 
 mod data;
+mod door;
+mod line;
 mod session;
 mod syntax;
+mod table;
+mod tail;
 
 pub use data::{Cmcd, CmcdError, LEN_MAX, ObjectType, Range, StreamType, StreamingFormat};
+pub use door::{Counts, Door};
+pub use line::{Fields, Line, LineError, Reader};
 pub use session::{IDLE, Request, SESSIONS_MAX, Sessions, Slot, Statistics};
+pub use table::{Row, Table};
+pub use tail::{LINE_LEN_MAX, More, Source, Tail};

@@ -148,6 +148,15 @@ impl Edge {
         self.shared.book().record(key, version, interval, seen);
     }
 
+    /// The same of many connections at once: as whole, so that none of the reports goes out with a
+    /// part of them.
+    pub fn record_all(&self, all: &[(Key, u64, Interval, Observation)]) {
+        let mut book = self.shared.book();
+        for (key, version, interval, seen) in all {
+            book.record(key, *version, *interval, seen);
+        }
+    }
+
     /// Tells a configuration, as the engine would.
     pub fn learn(&self, key: Key, force: InForce) {
         self.shared.book().learn(key, force, now());

@@ -1,0 +1,267 @@
+//! From lines of a log to reports to the engine: what each session showed, next to what agents and
+//! servers measured of the same aggregate in the same interval.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+
+use trimtab_fleet_client::edge::{Edge, InForce, Interval, Key, Observation, Status};
+use trimtab_units::{Duration, Rate, Time};
+
+use crate::{IDLE, Reader, Request, Sessions, Slot, Statistics};
+
+/// Aggregates whose versions are kept; an edge has no more.
+const AGGREGATES_MAX: usize = 100_000;
+/// Versions of one aggregate, the latest: an interval has two, or few more.
+const VERSIONS_MAX: usize = 8;
+
+/// What has come through the door.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// Lines of the log.
+    pub lines: u64,
+    /// Lines with CMCD that count for the service.
+    pub requests: u64,
+    /// Lines that could not be read.
+    pub unreadable: u64,
+    /// Why the last of them could not.
+    pub last_error: Option<String>,
+    /// Requests that came later than `wait` after the end of their interval.
+    pub late: u64,
+    /// Requests of which nobody knows what was in force: the engine had not answered yet, or the log
+    /// has them from before the start.
+    pub unknown: u64,
+    /// What was handed in for the engine: of each session one for each interval and version.
+    pub handed_in: u64,
+}
+
+/// What was in force when.
+#[derive(Debug, Default)]
+struct Versions {
+    /// Each with when it was first seen, oldest first.
+    known: VecDeque<(Time, Arc<InForce>)>,
+    used: Time,
+}
+
+impl Versions {
+    fn note(&mut self, force: Option<Arc<InForce>>, now: Time) {
+        let Some(force) = force else { return };
+        if self.known.back().is_some_and(|(_, last)| *last == force) {
+            return;
+        }
+        if self.known.len() == VERSIONS_MAX {
+            self.known.pop_front();
+        }
+        self.known.push_back((now, force));
+    }
+
+    fn slot(&self, at: Time) -> Option<Slot> {
+        let (_, force) = self.known.iter().rev().find(|(since, _)| *since <= at)?;
+        let interval = Interval::at(at, force.interval);
+        let ends = interval.end(force.interval);
+        Some(Slot { interval, version: force.configuration.version, ends })
+    }
+}
+
+/// Reports what the lines of a log say to the engine, by an edge of its own.
+///
+/// The engine takes one report of an edge for each aggregate, interval and version. So the edge needs
+/// a token of its own: with the token of an agent, one of both reports would be lost.
+#[derive(Debug)]
+pub struct Door {
+    edge: Edge,
+    reader: Reader,
+    wait: Duration,
+    versions: BTreeMap<Key, Versions>,
+    sessions: Sessions,
+    counts: Counts,
+}
+
+impl Door {
+    /// `wait` is how long after a request was served its line may come. With it and a second more, the
+    /// engine's grace must not be over.
+    pub fn new(edge: Edge, reader: Reader, wait: Duration) -> Self {
+        Self {
+            edge,
+            reader,
+            wait,
+            versions: BTreeMap::new(),
+            sessions: Sessions::default(),
+            counts: Counts::default(),
+        }
+    }
+
+    /// Takes in a line; `now` is since 1970.
+    pub fn on_line(&mut self, text: &str, now: Time) {
+        self.counts.lines += 1;
+        let (key, line) = match self.reader.read(text) {
+            Ok(Some(read)) => read,
+            Ok(None) => return,
+            Err(error) => {
+                self.counts.unreadable += 1;
+                self.counts.last_error = Some(error.to_string());
+                return;
+            }
+        };
+        let Some(data) = &line.data else { return };
+        self.counts.requests += 1;
+        let slot = self.slot(&key, line.ended, now);
+        let request = Request { started: line.started, ended: line.ended, data };
+        self.sessions.on_request(&key, request, slot);
+    }
+
+    /// Where what was served at a time counts.
+    fn slot(&mut self, key: &Key, at: Time, now: Time) -> Option<Slot> {
+        if self.versions.len() < AGGREGATES_MAX || self.versions.contains_key(key) {
+            let force = self.edge.in_force(key);
+            let versions = self.versions.entry(key.clone()).or_default();
+            versions.note(force, now);
+            versions.used = now;
+        }
+        let slot = self.versions.get(key).and_then(|versions| versions.slot(at));
+        self.counts.unknown += u64::from(slot.is_none());
+        let is_late = slot.is_some_and(|slot| now >= slot.ends + self.wait);
+        self.counts.late += u64::from(is_late);
+        slot.filter(|_| !is_late)
+    }
+
+    /// To be called several times a second: notices which configurations are in force, and hands in
+    /// what is over.
+    pub fn on_time(&mut self, now: Time) {
+        for key in self.edge.take_news() {
+            if let Some(versions) = self.versions.get_mut(&key) {
+                versions.note(self.edge.known(&key), now);
+            }
+        }
+        self.versions.retain(|_, versions| now.since(versions.used) < IDLE);
+        let over = self.sessions.take_over(now, self.wait);
+        let of = |(key, slot, shown): (Key, Slot, Statistics)| {
+            (key, slot.version, slot.interval, observation(&shown))
+        };
+        let all: Vec<_> = over.into_iter().map(of).collect();
+        self.counts.handed_in += all.len() as u64;
+        self.edge.record_all(&all);
+    }
+
+    /// What has come through.
+    pub fn counts(&self) -> &Counts {
+        &self.counts
+    }
+
+    /// Sessions that are known now.
+    pub fn sessions(&self) -> usize {
+        self.sessions.len()
+    }
+
+    /// How the edge does.
+    pub fn status(&self) -> Status {
+        self.edge.status()
+    }
+}
+
+/// As statistics of the engine: `bitrate` in Mbit/s, `rebuffering` as a share, `startup` in s, and
+/// `stalls`.
+fn observation(shown: &Statistics) -> Observation {
+    let others = [
+        ("bitrate", shown.bitrate.map(Rate::mbps)),
+        ("rebuffering", shown.rebuffering),
+        ("stalls", Some(shown.stalls as f64)),
+        ("startup", shown.startup.map(Duration::as_secs_f64)),
+    ];
+    let others = others.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?)));
+    Observation { others: others.collect(), ..Observation::default() }
+}
+
+#[cfg(test)]
+mod tests {
+    use trimtab_fleet_client::edge::{Configuration, Report};
+
+    use super::*;
+    use crate::Fields;
+
+    const DAY: Duration = Duration::from_secs(24 * 3600);
+    const WAIT: Duration = Duration::from_secs(5);
+
+    /// A time of today, since an edge takes nothing of another year.
+    fn today() -> Time {
+        let now = std::time::SystemTime::now();
+        let since = now.duration_since(std::time::UNIX_EPOCH).unwrap();
+        Interval::at(Time::from_secs(since.as_secs()), DAY).start(DAY)
+    }
+
+    fn learn(door: &Door, version: u64) {
+        let knobs = vec![("gamma".to_owned(), 10.0)];
+        let configuration = Configuration { version, algorithm: "vivace".to_owned(), knobs };
+        let key = "tv/203.0.113.0/24".parse().unwrap();
+        door.edge.learn(key, InForce { configuration, interval: DAY });
+    }
+
+    fn door() -> Door {
+        let service = "tv".parse().unwrap();
+        let (path, fields) = (String::new(), Fields::default());
+        let reader = Reader { service, prefix: [24, 48], path, fields };
+        Door::new(Edge::alone(), reader, WAIT)
+    }
+
+    fn line(door: &mut Door, at: Time, cmcd: &str) {
+        let text = serde_json::json!({
+            "msec": at.as_secs_f64(), "remote_addr": "203.0.113.7", "request_uri": "/a.m4s",
+            "status": 200, "http_cmcd_object": cmcd,
+        });
+        door.on_line(&text.to_string(), at);
+    }
+
+    fn mean(report: &Report, name: &str) -> Option<f64> {
+        report.summary.get(name)?.mean()
+    }
+
+    #[test]
+    fn each_request_counts_for_what_was_in_force_when_it_was_served() {
+        let mut door = door();
+        let start = today();
+        let at = |seconds: u64| start + Duration::from_secs(seconds);
+        line(&mut door, at(1), "br=9000,d=4000,ot=v,sid=\"a\"");
+        learn(&door, 1);
+        door.on_time(at(2));
+        line(&mut door, at(3), "bl=0,br=1000,d=4000,ot=v,sid=\"a\"");
+        learn(&door, 2);
+        door.on_time(at(8));
+        // The line came later than the new version, what it tells was before it.
+        let slot = door.slot(&"tv/203.0.113.0/24".parse().unwrap(), at(7), at(9)).unwrap();
+        assert_eq!(slot.version, 1);
+        line(&mut door, at(13), "bl=0,br=2000,bs,d=4000,ot=v,sid=\"a\"");
+        line(&mut door, at(14), "br=4000,d=4000,ot=v,sid=\"b\"");
+        door.on_line("{", at(15));
+        door.on_line(r#"{"msec":1,"remote_addr":"::1","request_uri":"/","status":200}"#, at(15));
+        door.on_time(start + DAY);
+        assert_eq!(door.counts().handed_in, 0, "lines may still come");
+        door.on_time(start + DAY + WAIT);
+        let counts = door.counts().clone();
+        assert_eq!((counts.lines, counts.requests, counts.handed_in), (6, 4, 3));
+        assert_eq!((counts.unreadable, counts.unknown, counts.late), (1, 1, 0));
+        assert!(counts.last_error.unwrap().starts_with("the line is no JSON object"));
+        let reports = door.edge.close(start + DAY * 2);
+        let [first, second] = &reports[..] else { panic!("{reports:?}") };
+        assert_eq!((first.version, second.version), (1, 2));
+        assert_eq!((first.summary.connections(), second.summary.connections()), (1, 2));
+        assert_eq!(mean(first, "bitrate"), Some(1.0));
+        assert_eq!((mean(first, "rebuffering"), mean(first, "startup")), (None, None));
+        assert_eq!((mean(second, "bitrate"), mean(second, "stalls")), (Some(3.0), Some(0.5)));
+        // Ten seconds passed, of which four were played.
+        assert_eq!(mean(second, "rebuffering"), Some(0.6));
+        assert_eq!(second.summary.check_plausible(), Ok(()));
+    }
+
+    #[test]
+    fn what_comes_after_the_wait_is_late() {
+        let mut door = door();
+        learn(&door, 1);
+        let start = today();
+        line(&mut door, start, "br=1000,d=4000,ot=v,sid=\"a\"");
+        let text = serde_json::json!({
+            "msec": start.as_secs_f64(), "remote_addr": "203.0.113.7", "request_uri": "/a",
+            "args": "CMCD=br%3D1000%2Cot%3Dv%2Csid%3D%22a%22", "status": 200,
+        });
+        door.on_line(&text.to_string(), start + DAY + WAIT);
+        assert_eq!((door.counts().late, door.counts().unknown), (1, 0));
+    }
+}
