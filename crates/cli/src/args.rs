@@ -11,6 +11,7 @@ use trimtab_lab::scenario::{
 };
 use trimtab_units::{Duration, Rate};
 
+pub(crate) use crate::cmcd_args::Cmcd;
 pub(crate) use crate::compare_args::Compare;
 use crate::compare_args::picture;
 use crate::datapath;
@@ -53,6 +54,7 @@ pub(crate) enum Command {
     },
     Agent(Agent),
     Engine(Box<Engine>),
+    Cmcd(Cmcd),
     /// Check what this machine supports of TCP tuning, what is missing, and what to do.
     Doctor {
         /// As JSON

@@ -5,6 +5,8 @@
 
 mod agent;
 mod args;
+mod cmcd;
+mod cmcd_args;
 mod compare;
 mod compare_args;
 mod conform;
@@ -96,6 +98,7 @@ fn run(cli: Cli) -> Result<u8, Failure> {
         Command::Validate(args) => validate::run(args),
         Command::Agent(args) => agent::run(args),
         Command::Engine(args) => engine::run(*args),
+        Command::Cmcd(args) => cmcd::run(args),
         Command::Doctor { json, root } => agent::doctor(&root, json),
         Command::Manual { folder } => manual::write(&folder),
         Command::Completions { shell } => {

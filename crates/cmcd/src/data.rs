@@ -87,7 +87,7 @@ pub struct Range {
     pub last: Option<u64>,
 }
 
-/// What a player said with one request. Names of keys are those of CTA-5004; what it left out is
+/// What a player sent with one request. Names of keys are those of CTA-5004; what it left out is
 /// `None` or `false`.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Cmcd {
@@ -169,8 +169,8 @@ pub enum CmcdError {
 }
 
 impl Cmcd {
-    /// From the query of a URL, as it is sent: what stands behind the `?`. `None` where the argument
-    /// `CMCD` is not there.
+    /// From the query of a URL, as it is sent: what stands behind the `?`. `None` where the
+    /// argument `CMCD` is not there.
     ///
     /// # Errors
     /// The argument is too long, or no CMCD of version 1.

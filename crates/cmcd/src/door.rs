@@ -1,5 +1,5 @@
-//! From lines of a log to reports to the engine: what each session showed, next to what agents and
-//! servers measured of the same aggregate in the same interval.
+//! From lines of a log to reports to the engine: statistics of each session, next to what agents
+//! and servers measured of the same aggregate in the same interval.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -27,8 +27,8 @@ pub struct Counts {
     pub last_error: Option<String>,
     /// Requests that came later than `wait` after the end of their interval.
     pub late: u64,
-    /// Requests of which nobody knows what was in force: the engine had not answered yet, or the log
-    /// has them from before the start.
+    /// Requests of which it is unknown what was in force: the engine had not answered yet, or the
+    /// log has them from before the start.
     pub unknown: u64,
     /// What was handed in for the engine: of each session one for each interval and version.
     pub handed_in: u64,
@@ -62,10 +62,10 @@ impl Versions {
     }
 }
 
-/// Reports what the lines of a log say to the engine, by an edge of its own.
+/// Reports the sessions of a log to the engine, by an edge of its own.
 ///
-/// The engine takes one report of an edge for each aggregate, interval and version. So the edge needs
-/// a token of its own: with the token of an agent, one of both reports would be lost.
+/// The engine takes one report of an edge for each aggregate, interval and version. So the edge
+/// needs a token of its own: with the token of an agent, one of both reports would be lost.
 #[derive(Debug)]
 pub struct Door {
     edge: Edge,
@@ -77,8 +77,8 @@ pub struct Door {
 }
 
 impl Door {
-    /// `wait` is how long after a request was served its line may come. With it and a second more, the
-    /// engine's grace must not be over.
+    /// `wait` is how long after a request was served its line may come. With it and a second more,
+    /// the engine's grace must not be over.
     pub fn new(edge: Edge, reader: Reader, wait: Duration) -> Self {
         Self {
             edge,
@@ -225,7 +225,7 @@ mod tests {
         line(&mut door, at(3), "bl=0,br=1000,d=4000,ot=v,sid=\"a\"");
         learn(&door, 2);
         door.on_time(at(8));
-        // The line came later than the new version, what it tells was before it.
+        // The line came later than the new version, and its request before it.
         let slot = door.slot(&"tv/203.0.113.0/24".parse().unwrap(), at(7), at(9)).unwrap();
         assert_eq!(slot.version, 1);
         line(&mut door, at(13), "bl=0,br=2000,bs,d=4000,ot=v,sid=\"a\"");

@@ -39,7 +39,7 @@ pub enum LineError {
     Combined(&'static str),
     /// A field is missing.
     #[error(
-        "the line has no field {name:?}: if the {field} has another name, say --field {field}=NAME"
+        "the line has no field {name:?}: if the {field} has another name, add --field {field}=NAME"
     )]
     Missing {
         /// What it is for.
@@ -105,7 +105,7 @@ pub struct Line {
     pub status: u16,
     /// The URL without its query.
     pub path: String,
-    /// What the player said; none where it sent no CMCD.
+    /// What the player sent; none where it sent no CMCD.
     pub data: Option<Cmcd>,
 }
 
@@ -113,7 +113,7 @@ impl Line {
     /// Reads a line.
     ///
     /// # Errors
-    /// Its form, a field, or what the player said, is not as it has to be.
+    /// Its form, a field, or what the player sent, is not as it has to be.
     pub fn parse(text: &str, fields: &Fields) -> Result<Self, LineError> {
         if text.trim_start().starts_with('{') { json(text, fields) } else { combined(text) }
     }
@@ -234,8 +234,8 @@ fn combined(text: &str) -> Result<Line, LineError> {
 pub struct Reader {
     /// The service that they are of.
     pub service: ServiceName,
-    /// Bits of the client's address that aggregates are distinguished by: of IPv4, and of IPv6; as the
-    /// rule of the agent has them. At most 32 and 128.
+    /// Bits of the client's address that aggregates are distinguished by: of IPv4, and of IPv6; as
+    /// the rule of the agent has them. At most 32 and 128.
     pub prefix: [u8; 2],
     /// Only requests whose path begins with this count.
     pub path: String,
@@ -309,7 +309,7 @@ mod tests {
             ("203.0.113.7 - -", "no [time]"),
             ("203.0.113.7 - - [x] y", "no \"request\""),
             ("{\"msec\":", "the line is no JSON object"),
-            ("{}", "no field \"msec\": if the time has another name, say --field time=NAME"),
+            ("{}", "no field \"msec\": if the time has another name, add --field time=NAME"),
             ("{\"msec\":1795973783250}", "expected seconds since 1970"),
             (&COMBINED.replace("Nov", "Now"), "expected e.g. 29/Nov/2026:17:23:03 +0000"),
             (&COMBINED.replace("203.0", "203"), "the address \"203.113.7\": expected an IP"),

@@ -1,20 +1,20 @@
 //! Sessions of players: from the data of their requests to statistics of each interval.
 //!
-//! What version 1 of CMCD can tell, and what it cannot:
+//! What follows from version 1 of CMCD, and what does not:
 //!
-//! * **Bitrate**: what was asked for, weighted by how long it plays. What was shown may be less, where a
-//!   player gives requests up.
-//! * **Stalls**: a request says *whether* playback stalled since the one before it (`bs`), and not how
-//!   often or how long.
-//! * **Stalled time**: between two requests of one track as much media was played as the buffer lost:
-//!   `bl` of the first and its `d`, less `bl` of the second. The rest of the time between both, playback
-//!   stood still, and counts as stalled where the second has `bs`. `bl` is rounded to 100 ms, so each
-//!   stall is known to 100 ms. A pause by the viewer in the same gap counts, too, up to a minute. A
-//!   stall that ends the session is not known, since no request follows it.
-//! * **Startup**: no key has it. `su` says that playback has not begun when a request is made, so the
-//!   first request of media without it is an upper limit: until then from the first request of the
-//!   session. It is as long as a download too large at most, and more where a player loads before
-//!   the viewer asks it to play.
+//! * **Bitrate**: what was asked for, weighted by how long it plays. What was shown may be less,
+//!   where a player gives requests up.
+//! * **Stalls**: a request shows *whether* playback stalled since the one before it (`bs`), and not
+//!   how often or how long.
+//! * **Stalled time**: between two requests of one track as much media was played as the buffer
+//!   lost: `bl` of the first and its `d`, less `bl` of the second. The rest of the time between
+//!   both, playback stood still, and counts as stalled where the second has `bs`. `bl` is rounded
+//!   to 100 ms, so each stall is known to 100 ms. A pause by the viewer in the same gap counts,
+//!   too, up to a minute. A stall that ends the session is not known, since no request follows it.
+//! * **Startup**: no key has it. `su` means that playback has not begun when a request is made, so
+//!   the first request of media without it is an upper limit: until then from the first request of
+//!   the session. It is as long as a download too large at most, and more where a player loads
+//!   before the viewer asks it to play.
 
 use std::collections::BTreeMap;
 
@@ -35,14 +35,14 @@ const STALL_MAX: Duration = Duration::from_secs(60);
 const BITRATE_MAX: Rate = Rate::from_bits_per_sec(1_000_000_000);
 const MEDIA_MAX: Duration = Duration::from_secs(3600);
 
-/// One request, with what the player said.
+/// One request, with what the player sent.
 #[derive(Clone, Copy, Debug)]
 pub struct Request<'a> {
     /// When it came, since 1970.
     pub started: Time,
     /// When it was served, since 1970.
     pub ended: Time,
-    /// What the player said.
+    /// What the player sent.
     pub data: &'a Cmcd,
 }
 
@@ -62,8 +62,8 @@ pub struct Slot {
 pub struct Statistics {
     /// Mean bitrate of the video that was asked for, or of the audio without video.
     pub bitrate: Option<Rate>,
-    /// Share of the time that playback stood still, 0 to 1; `None` where the player does not send its
-    /// buffer.
+    /// Share of the time that playback stood still, 0 to 1; `None` where the player does not send
+    /// its buffer.
     pub rebuffering: Option<f64>,
     /// Requests before which playback had stalled.
     pub stalls: u64,
@@ -94,7 +94,7 @@ struct Sums {
     stalls: u64,
     played: Duration,
     stalled: Duration,
-    /// There was a stall whose length nobody can tell.
+    /// There was a stall of unknown length.
     is_blind: bool,
 }
 
@@ -140,7 +140,7 @@ impl Sessions {
         self.turned_away
     }
 
-    /// Takes in a request of an aggregate; `None` where nobody knows what was in force. A request
+    /// Takes in a request of an aggregate; `None` where it is unknown what was in force. A request
     /// without `sid` is of no session, and left out.
     pub fn on_request(&mut self, key: &Key, request: Request<'_>, slot: Option<Slot>) {
         let Some(id) = &request.data.session else { return };
@@ -232,14 +232,15 @@ impl Last {
         let data = request.data;
         let speed = data.playback_rate.unwrap_or(1.0).min(16.0);
         let until = data.deadline.map(|deadline| deadline.mul_f64(speed));
-        // Where playback has stalled and the player gives no buffer, none is the least that is known.
+        // Where playback has stalled and the player gives no buffer, none is the least that is
+        // known.
         let empty = data.is_starved.then_some(Duration::ZERO);
         let buffer = data.buffer.or(until).or(empty).filter(|buffer| *buffer <= MEDIA_MAX);
         let duration = data.duration.filter(|duration| *duration <= MEDIA_MAX);
         Self { at: request.started, buffer, duration, speed }
     }
 
-    /// `None` where they do not tell: keys are missing, the viewer paused or sought, or requests
+    /// `None` where it is unknown: keys are missing, the viewer paused or sought, or requests
     /// overtook each other.
     fn until(&self, now: &Self, data: &Cmcd) -> Option<Gap> {
         let is_sought = data.is_urgent && !data.is_starved;

@@ -164,11 +164,12 @@ mod tests {
         let (first, last) = (1_795_320_000, 1_795_320_180);
         let (one, other) = ("203.0.113.0/24", "198.51.100.0/24");
         assert_eq!(of, [(first, other), (first, one), (last, other)]);
-        // Both clients of the subnet sent the same `sid`: by one of them it would not be known twice.
+        // Both clients of the subnet sent the same `sid`: by one of them it would not be known
+        // twice.
         let Row { sessions, bitrate_mbps, rebuffering, stalls, startup_s, .. } = &rows[1];
         assert_eq!((*sessions, *stalls, *startup_s), (1, 1, Some(2.0)));
         assert_eq!(*bitrate_mbps, Some(3.0));
-        // From 2 s to 3 s nobody can tell: the request in between has no buffer.
+        // The request at 3 s has no buffer, so the length of the stall is unknown.
         assert_eq!(*rebuffering, None);
         assert_eq!(rows[2].bitrate_mbps, Some(0.7));
     }

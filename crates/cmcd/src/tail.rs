@@ -134,8 +134,8 @@ impl Tail {
         Ok(Self { path: path.to_owned(), file, splitter: Splitter::default() })
     }
 
-    /// Hands over what has been added since the last time, line by line, up to some megabytes. Where
-    /// the file was moved away or cut off, goes on at the start of the one that is there now.
+    /// Hands over what has been added since the last time, line by line, up to some megabytes.
+    /// Where the file was moved away or cut off, goes on at the start of the one that is there now.
     ///
     /// # Errors
     /// It cannot be read.
@@ -155,8 +155,8 @@ impl Tail {
         Ok(More::Now)
     }
 
-    /// Opens the file anew where another one has its name, or it is shorter than what was read. While
-    /// there is none, the old one is kept.
+    /// Opens the file anew where another one has its name, or it is shorter than what was read.
+    /// While there is none, the old one is kept.
     fn follow_rotation(&mut self) -> io::Result<More> {
         let Ok(there) = std::fs::metadata(&self.path) else { return Ok(More::Later) };
         let here = self.file.metadata()?;

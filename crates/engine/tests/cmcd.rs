@@ -27,7 +27,8 @@ fn engine_process() {
 
 /// A service that is learnt by what players report, in pairs of opposite configurations.
 fn describe(site: &Site) {
-    let text = "name = \"tv\"\ninterval = \"2s\"\nstatistics = [\"bitrate\", \"startup\", \"stalls\"]\n\
+    let text = "name = \"tv\"\ninterval = \"2s\"\n\
+                statistics = [\"bitrate\", \"startup\", \"stalls\"]\n\
                 reward = \"mean(bitrate) - 20 * mean(rebuffering)\"\n\
                 [knobs]\ngamma = { min = 1, max = 5000, scale = \"log\" }\n\
                 [safe]\ngamma = 100\n[start]\ngamma = 100\n\
@@ -145,8 +146,8 @@ fn what_players_report_moves_the_knob_that_they_are_better_with() {
 
     let learnt: Vec<&DecisionBody> = decisions.iter().filter(|one| one.reward.is_some()).collect();
     for decision in &learnt {
-        // The reward is what the players got, who never stalled. A request in the moment of a change may
-        // count for the version before it.
+        // The reward is what the players got, who never stalled. A request in the moment of a
+        // change may count for the version before it.
         let mbps = bitrate_mbps(decision.configuration["knobs"]["gamma"].as_f64().unwrap());
         assert!((decision.reward.unwrap() - mbps).abs() < 0.3, "{decision:?}");
         assert_eq!(statistic(decision, "mean(rebuffering)"), Some(0.0), "{decision:?}");

@@ -1,6 +1,7 @@
 //! The command as its users meet it: run as a program, judged by its output and exit code.
 
 mod agent;
+mod cmcd;
 mod commands;
 mod conform;
 mod emu;

@@ -1,0 +1,171 @@
+//! `trimtab cmcd`.
+
+use std::fmt::Write as _;
+use std::fs::File;
+use std::path::Path;
+use std::sync::atomic::Ordering;
+use std::time::{Duration as StdDuration, Instant, SystemTime, UNIX_EPOCH};
+
+use trimtab_cmcd::{Door, Fields, More, Reader, Row, Source, Table, Tail};
+use trimtab_fleet_client::edge::{Edge, Options};
+use trimtab_lab::run::pool::INTERRUPTED;
+use trimtab_units::{Duration, Time};
+
+use crate::cmcd_args::{Cmcd, CmcdCommand, Follow, Log};
+use crate::{Failure, print};
+
+/// Between looks into the log.
+const LOOK: StdDuration = StdDuration::from_millis(200);
+/// Between lines on how it goes.
+const TELL: StdDuration = StdDuration::from_secs(60);
+
+pub(crate) fn run(args: Cmcd) -> Result<(), Failure> {
+    match args.command {
+        CmcdCommand::Follow(args) => follow(&args),
+        CmcdCommand::Show { log, interval, json } => show(&log, interval, json),
+    }
+}
+
+fn reader(log: &Log, service: &str) -> Result<Reader, Failure> {
+    let mut fields = Fields::default();
+    for name in &log.field {
+        fields.rename(name).map_err(|e| Failure::input(format!("--field {e}")))?;
+    }
+    let service = service.parse().map_err(Failure::input)?;
+    Ok(Reader { service, prefix: log.prefix, path: log.path.clone(), fields })
+}
+
+fn cannot(what: &str, path: &Path, e: &std::io::Error) -> Failure {
+    Failure::input(format!("cannot {what} {}: {e}", path.display()))
+}
+
+fn is_pipe(path: &Path) -> bool {
+    path == Path::new("-")
+}
+
+fn follow(args: &Follow) -> Result<(), Failure> {
+    let reader = reader(&args.log, &args.service)?;
+    let token = std::fs::read_to_string(&args.token_file)
+        .map_err(|e| cannot("read", &args.token_file, &e))?;
+    let path = &args.log.log;
+    let opened = if is_pipe(path) {
+        Source::pipe(std::io::stdin())
+    } else {
+        Tail::from_end(path).map(Source::File)
+    };
+    let mut source = opened.map_err(|e| cannot("read", path, &e))?;
+    let edge = Edge::start(&Options {
+        engine: args.engine.clone(),
+        token,
+        authority: args.ca.clone(),
+        folder: args.folder.clone(),
+    })
+    .map_err(Failure::input)?;
+    let mut door = Door::new(edge, reader, args.wait);
+    let mut told = Instant::now();
+    while !INTERRUPTED.load(Ordering::Relaxed) {
+        let more = source.read(|line| door.on_line(line, now()));
+        let more = more.map_err(|e| cannot("read", path, &e))?;
+        door.on_time(now());
+        if told.elapsed() >= TELL {
+            told = Instant::now();
+            eprintln!("{}", standing(&door));
+        }
+        match more {
+            More::Now => {}
+            More::Later => std::thread::sleep(LOOK),
+            More::Never => break,
+        }
+    }
+    eprintln!("{}", standing(&door));
+    Ok(())
+}
+
+/// Since 1970.
+fn now() -> Time {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    Time::from_nanos(u64::try_from(since.as_nanos()).unwrap_or(u64::MAX))
+}
+
+fn standing(door: &Door) -> String {
+    let (counts, status) = (door.counts(), door.status());
+    let mut text = format!(
+        "{} lines, {} with CMCD, {} late, {} before a configuration was known; {} sessions; \
+         reports: {} kept, {} late, {} waiting",
+        counts.lines,
+        counts.requests,
+        counts.late,
+        counts.unknown,
+        door.sessions(),
+        status.kept,
+        status.late,
+        status.waiting
+    );
+    if let Some(error) = &counts.last_error {
+        let _ = write!(text, "; {} lines not read, the last one since {error}", counts.unreadable);
+    }
+    if let Some(trouble) = status.trouble {
+        let _ = write!(text, "; {trouble}");
+    }
+    text
+}
+
+fn show(log: &Log, interval: Duration, json: bool) -> Result<(), Failure> {
+    if interval.is_zero() {
+        return Err(Failure::input("--interval 0s: intervals are longer than nothing, e.g. 1min"));
+    }
+    // The name of the service is not shown.
+    let mut table = Table::new(reader(log, "log")?, interval);
+    let path = &log.log;
+    let opened = if is_pipe(path) {
+        Source::pipe(std::io::stdin())
+    } else {
+        File::open(path).and_then(Source::pipe)
+    };
+    let mut source = opened.map_err(|e| cannot("read", path, &e))?;
+    loop {
+        match source.read(|line| table.on_line(line)).map_err(|e| cannot("read", path, &e))? {
+            More::Never => break,
+            More::Later => std::thread::sleep(StdDuration::from_millis(1)),
+            More::Now => {}
+        }
+        if INTERRUPTED.load(Ordering::Relaxed) {
+            return Err(Failure::interrupted("interrupted: nothing is shown"));
+        }
+    }
+    if let (count @ 1.., Some(error)) = &table.unreadable {
+        eprintln!("lines not read: {count}; the last one: {error}");
+    }
+    let rows = table.rows();
+    if json {
+        let lines = rows.iter().map(serde_json::to_string).collect::<Result<Vec<_>, _>>();
+        return print(
+            &lines.map_err(Failure::input)?.iter().map(|l| format!("{l}\n")).collect::<String>(),
+        );
+    }
+    print(&text(&rows))
+}
+
+fn text(rows: &[Row]) -> String {
+    let mut text = format!(
+        "{:>12} {:<22} {:>8} {:>13} {:>12} {:>7} {:>10}\n",
+        "interval_s", "prefix", "sessions", "bitrate_Mbps", "rebuffering", "stalls", "startup_s"
+    );
+    let number = |value: Option<f64>, digits: usize| {
+        value.map_or("-".to_owned(), |value| format!("{value:.digits$}"))
+    };
+    for row in rows {
+        let _ = writeln!(
+            text,
+            "{:>12} {:<22} {:>8} {:>13} {:>12} {:>7} {:>10}",
+            row.interval_s,
+            row.prefix,
+            row.sessions,
+            number(row.bitrate_mbps, 3),
+            number(row.rebuffering, 4),
+            row.stalls,
+            number(row.startup_s, 2)
+        );
+    }
+    text
+}

@@ -1,0 +1,92 @@
+//! The flags of `trimtab cmcd`.
+
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand};
+use trimtab_units::Duration;
+
+/// Report the QoE of video players to the engine of a fleet.
+///
+/// Players add Common Media Client Data (CMCD, CTA-5004) to their requests, in the query or in
+/// headers. From an access log this computes the bitrate, the share of stalled time, the stalls and
+/// the startup time of each session.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  trimtab cmcd show /var/log/nginx/access.log
+  trimtab cmcd follow /var/log/nginx/cmcd.log --service tv --token-file /etc/trimtab/cmcd.token
+  shipper | trimtab cmcd follow - --service tv --token-file cmcd.token --field time=ts")]
+pub(crate) struct Cmcd {
+    #[command(subcommand)]
+    pub(crate) command: CmcdCommand,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum CmcdCommand {
+    /// Follow a log, and report to the engine.
+    Follow(Box<Follow>),
+    /// Show the statistics of a log by interval and subnet, without an engine.
+    Show {
+        #[command(flatten)]
+        log: Log,
+        /// Length of the intervals
+        #[arg(long, value_name = "TIME", default_value = "1min")]
+        interval: Duration,
+        /// One JSON object per line
+        #[arg(long)]
+        json: bool,
+    },
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Follow {
+    #[command(flatten)]
+    pub(crate) log: Log,
+    /// The service that the requests are of
+    #[arg(long, value_name = "NAME")]
+    pub(crate) service: String,
+    /// The engine's address
+    #[arg(
+        long,
+        value_name = "URL",
+        env = "TRIMTAB_ENGINE",
+        default_value = "http://127.0.0.1:7480"
+    )]
+    pub(crate) engine: String,
+    /// A file with an edge's token, which no agent or server uses
+    #[arg(long, value_name = "FILE")]
+    pub(crate) token_file: PathBuf,
+    /// A PEM file with the engine's certificate authorities [default: those of the web]
+    #[arg(long, value_name = "FILE")]
+    pub(crate) ca: Option<PathBuf>,
+    /// A folder of this process alone, for the last configurations
+    #[arg(long, value_name = "DIR", default_value = "/var/lib/trimtab-cmcd")]
+    pub(crate) folder: PathBuf,
+    /// Time until the line of a request is in the log; shorter than the engine's grace
+    #[arg(long, value_name = "TIME", default_value = "5s")]
+    pub(crate) wait: Duration,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Log {
+    /// The log: JSON objects or the combined format, line by line; - for standard input
+    #[arg(value_name = "LOG")]
+    pub(crate) log: PathBuf,
+    /// Only requests whose path begins with this [default: all]
+    #[arg(long, value_name = "PATH", default_value = "", hide_default_value = true)]
+    pub(crate) path: String,
+    /// Bits of the client's address that make an aggregate, IPv4 and IPv6, as the agent's rule has
+    /// them
+    #[arg(long, value_name = "BITS,BITS", default_value = "24,48", value_parser = prefix)]
+    pub(crate) prefix: [u8; 2],
+    /// Name of a field of JSON, e.g. address=client_ip; may be given several times [default: names
+    /// of nginx's variables]
+    #[arg(long, value_name = "FIELD=NAME")]
+    pub(crate) field: Vec<String>,
+}
+
+fn prefix(text: &str) -> Result<[u8; 2], String> {
+    let fail = || "write two numbers, up to 32 and up to 128, e.g. 24,48".to_owned();
+    let (four, six) = text.split_once(',').ok_or_else(fail)?;
+    let bits = |text: &str, most: u8| text.parse().ok().filter(|bits| *bits <= most);
+    Ok([bits(four, 32).ok_or_else(fail)?, bits(six, 128).ok_or_else(fail)?])
+}
