@@ -25,7 +25,7 @@ use crate::{Cmcd, ObjectType};
 
 /// A session without a request for so long is forgotten.
 pub const IDLE: Duration = Duration::from_secs(600);
-/// Sessions at a time, a few hundred bytes each. Those beyond are not counted.
+/// Sessions at a time, some 600 bytes each. Those beyond are not counted.
 pub const SESSIONS_MAX: usize = 100_000;
 /// Parts of one session that wait for their intervals to be over.
 const SLOTS_MAX: usize = 8;
@@ -113,7 +113,8 @@ struct Session {
     begins: Option<Time>,
     seen: Time,
     last: Tracks<Option<Last>>,
-    parts: BTreeMap<Slot, Part>,
+    /// A few at most: of the intervals and versions that are not over.
+    parts: Vec<(Slot, Part)>,
 }
 
 /// Sessions by aggregate and `sid`, and what they show of slots that are not over yet. No clock.
@@ -162,7 +163,7 @@ impl Sessions {
         for (key, sessions) in &mut self.of {
             sessions.retain(|_, session| {
                 let has_video = session.last[0].is_some();
-                session.parts.retain(|slot, part| {
+                session.parts.retain(|(slot, part)| {
                     let is_over = now >= slot.ends + wait;
                     if let Some(shown) = is_over.then(|| part.statistics(has_video)).flatten() {
                         over.push((key.clone(), *slot, shown));
@@ -196,7 +197,7 @@ impl Session {
             begins: is_begin.then_some(request.started),
             seen: request.ended,
             last: [None; 2],
-            parts: BTreeMap::new(),
+            parts: Vec::new(),
         }
     }
 
@@ -210,13 +211,24 @@ impl Session {
         if last.is_none_or(|last| last.at < now.at) {
             self.last[track] = Some(now);
         }
-        let Some(slot) = slot else { return };
-        if self.parts.len() == SLOTS_MAX && !self.parts.contains_key(&slot) {
-            return;
-        }
-        let part = self.parts.entry(slot).or_default();
+        let Some(part) = slot.and_then(|slot| self.part(slot)) else { return };
         part.startup = part.startup.or(begun.map(|begun| request.started.since(begun)));
         part.tracks[track].add(data, last.and_then(|last| last.until(&now, data)));
+    }
+
+    /// The part of a slot, a new one where there is room.
+    fn part(&mut self, slot: Slot) -> Option<&mut Part> {
+        let at = self.parts.iter().position(|(of, _)| *of == slot);
+        if at.is_none() {
+            if self.parts.len() == SLOTS_MAX {
+                return None;
+            }
+            // Most have one or two.
+            self.parts.reserve_exact(1);
+            self.parts.push((slot, Part::default()));
+        }
+        let at = at.unwrap_or(self.parts.len() - 1);
+        Some(&mut self.parts[at].1)
     }
 }
 
