@@ -13,6 +13,8 @@ pub const LEN_MAX: usize = 4096;
 const ID_LEN_MAX: usize = 64;
 /// The longest number, in digits: what every number of JavaScript is exact to.
 const DIGITS_MAX: usize = 15;
+/// The longest time, in ms: 300 years, which a [`Duration`] can be.
+const MS_MAX: u64 = 9_999_999_999_999;
 
 /// What was requested: key `ot`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -260,7 +262,9 @@ fn kbps(key: &'static str, value: &Value<'_>) -> Result<Rate, CmcdError> {
 }
 
 fn ms(key: &'static str, value: &Value<'_>) -> Result<Duration, CmcdError> {
-    number(key, value, "a whole number of milliseconds").map(Duration::from_millis)
+    let unit = "a whole number of milliseconds";
+    let ms = Some(number(key, value, unit)?).filter(|ms| *ms <= MS_MAX);
+    ms.map(Duration::from_millis).ok_or_else(|| wrong(key, value, unit))
 }
 
 fn decimal(key: &'static str, value: &Value<'_>) -> Result<f64, CmcdError> {

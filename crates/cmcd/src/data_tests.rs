@@ -61,6 +61,7 @@ fn what_is_wrong_is_named_with_what_is_right() {
         ("tb=1.5", "tb=\"1.5\": expected a whole number of kbit/s"),
         ("bl=\"7\"", "bl=\"7\": expected a whole number of milliseconds"),
         ("d=1234567890123456", "d=\"1234567890123456\": expected a whole number of milliseconds"),
+        ("bl=21303333333330", "bl=\"21303333333330\": expected a whole number of milliseconds"),
         ("bs=yes", "bs=\"yes\": expected the key alone"),
         ("ot=x", "ot=\"x\": expected m, a, v, av, i, c, tt, k or o"),
         ("pr=1e9", "pr=\"1e9\": expected a decimal number such as 1.5"),
