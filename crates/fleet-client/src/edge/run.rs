@@ -59,10 +59,13 @@ pub struct Status {
     pub trouble: Option<String>,
 }
 
-/// An edge that runs. Its threads end when it is dropped, each after its present question.
+/// An edge that runs. What is in force is kept for a restart when it is dropped. Its threads end then,
+/// each after its present question.
 #[derive(Debug)]
 pub struct Edge {
     shared: Arc<Shared>,
+    /// None where it talks to nobody.
+    keeper: Option<Arc<Keeper>>,
 }
 
 #[derive(Debug)]
@@ -86,9 +89,9 @@ impl Edge {
         let client = Client::new(&options.engine, &options.token, options.authority.as_deref())?;
         let mut book = Book::default();
         let (state, sequence) = State::open(&options.folder, &mut book, now())?;
-        let edge = Self::of(book);
+        let state = Arc::new(Keeper::new(state, sequence));
+        let edge = Self::of(book, Some(Arc::clone(&state)));
         let (client, shared) = (Arc::new(client), Arc::clone(&edge.shared));
-        let state = Arc::new(Keeper { state, sequence: AtomicU64::new(sequence) });
         let (client2, shared2, state2) =
             (Arc::clone(&client), Arc::clone(&shared), Arc::clone(&state));
         spawn("edge-reports", move || Reporting::new(client, shared, state).run())?;
@@ -98,11 +101,12 @@ impl Edge {
 
     /// An edge that talks to nobody: it gets all it knows from [`learn`](Self::learn).
     pub fn alone() -> Self {
-        Self::of(Book::default())
+        Self::of(Book::default(), None)
     }
 
-    fn of(book: Book) -> Self {
+    fn of(book: Book, keeper: Option<Arc<Keeper>>) -> Self {
         Self {
+            keeper,
             shared: Arc::new(Shared {
                 book: Mutex::new(book),
                 status: Mutex::default(),
@@ -199,6 +203,10 @@ impl Drop for Edge {
     fn drop(&mut self) {
         self.shared.ending.store(true, Ordering::Release);
         self.shared.wake();
+        // A thread may have put a configuration in force, and not have come to this.
+        if let Some(keeper) = &self.keeper {
+            keeper.keep(&self.shared);
+        }
     }
 }
 
@@ -301,15 +309,21 @@ fn configuration(item: &ConfigurationItem) -> Result<(Key, Configuration), Strin
 /// The state, shared by both threads.
 #[derive(Debug)]
 struct Keeper {
-    state: State,
+    /// Whoever has it keeps the latest book.
+    state: Mutex<State>,
     /// Of the last batch that was made.
     sequence: AtomicU64,
 }
 
 impl Keeper {
+    fn new(state: State, sequence: u64) -> Self {
+        Self { state: Mutex::new(state), sequence: AtomicU64::new(sequence) }
+    }
+
     fn keep(&self, shared: &Shared) {
+        let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         let book = shared.book().clone();
-        if let Err(error) = self.state.keep(&book, self.sequence.load(Ordering::Relaxed)) {
+        if let Err(error) = state.keep(&book, self.sequence.load(Ordering::Relaxed)) {
             shared.status().trouble =
                 Some(format!("the last configurations are not kept for a restart: {error}"));
         }

@@ -62,8 +62,8 @@ fn reporting(engine: &StandIn) -> (Reporting, tempfile::TempDir) {
     let folder = tempfile::tempdir().unwrap();
     let mut book = Book::default();
     let (state, sequence) = State::open(folder.path(), &mut book, now()).unwrap();
-    let edge = Edge::of(book);
-    let keeper = Keeper { state, sequence: AtomicU64::new(sequence) };
+    let edge = Edge::of(book, None);
+    let keeper = Keeper::new(state, sequence);
     let client = Client::new(&engine.url, "secret", None).unwrap();
     let shared = Arc::clone(&edge.shared);
     (Reporting::new(Arc::new(client), shared, Arc::new(keeper)), folder)
@@ -73,6 +73,19 @@ fn force(version: u64, interval: Duration) -> InForce {
     let knobs = vec![("gamma".to_owned(), 12.5)];
     let configuration = Configuration { version, algorithm: "vivace".to_owned(), knobs };
     InForce { configuration, interval }
+}
+
+#[test]
+fn what_is_in_force_is_kept_when_an_edge_is_dropped() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut book = Book::default();
+    let (state, sequence) = State::open(folder.path(), &mut book, now()).unwrap();
+    let key: Key = "tv/203.0.113.0/24".parse().unwrap();
+    book.learn(key.clone(), force(3, SECOND), now());
+    drop(Edge::of(book, Some(Arc::new(Keeper::new(state, sequence)))));
+    let mut book = Book::default();
+    State::open(folder.path(), &mut book, now()).unwrap();
+    assert_eq!(book.in_force(&key, now()).unwrap().configuration.version, 3);
 }
 
 /// Puts a report for each service into the outbox.
