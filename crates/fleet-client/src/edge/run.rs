@@ -309,7 +309,7 @@ fn configuration(item: &ConfigurationItem) -> Result<(Key, Configuration), Strin
 /// The state, shared by both threads.
 #[derive(Debug)]
 struct Keeper {
-    /// Whoever has it keeps the latest book.
+    /// The thread that has it keeps the latest book.
     state: Mutex<State>,
     /// Of the last batch that was made.
     sequence: AtomicU64,
