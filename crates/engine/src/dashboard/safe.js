@@ -39,7 +39,8 @@ function giving(services, again) {
     ...choices([["", "Every service"], ...services.map((one) => [one.name, one.name])]));
   const why = make("input", { name: "why", required: true, autocomplete: "off" });
   dialog([
-    make("p", {}, "Put the safe configuration in force at once, for every aggregate? Learning, experiments and rollouts stop until the order ends."),
+    make("p", {}, "Put the safe configuration in force at once, for every aggregate? " +
+      "Learning, experiments and rollouts stop until the order ends."),
     make("label", {}, "service", service), make("label", {}, "why", why),
   ], "Make safe", () => tell("/v1/safe", { services: names(service.value), why: why.value }).then(again));
   why.focus();

@@ -101,8 +101,9 @@ CREATE TABLE cells (
     PRIMARY KEY (study, aggregate, block)
 ) WITHOUT ROWID;
 
--- Since version 5: the audit. No line is ever changed, none goes before the last one announces it, and each has the hash
--- of the one before: store/chain.rs. In `meta`, `audit` is the number and the hash of the last line.
+-- Since version 5: the audit. No line is ever changed, none goes before the last one announces it,
+-- and each has the hash of the one before: store/chain.rs. In `meta`, `audit` is the number and the
+-- hash of the last line.
 CREATE TABLE audit (
     id INTEGER PRIMARY KEY,         -- without gaps
     at_ms INTEGER NOT NULL,

@@ -1,7 +1,8 @@
 //! The best fixed configurations in hindsight, by search over many on the same links.
 //!
 //! Three rounds, each with more intervals and fewer candidates: points spread evenly over the
-//! permitted box, where learning starts, and the other algorithms of the service; the best of them and points near those; the best again.
+//! permitted box, where learning starts, and the other algorithms of the service; the best of them
+//! and points near those; the best again.
 //! It may miss the very best, so a learner may come out above it. They are looked for on other
 //! connections of the same kind than those of the run: what is best on few connections is best by
 //! luck, too, and nobody could have known.

@@ -1,9 +1,10 @@
 //! PCC customization (paper 002 §4): a contextual continuum-armed bandit that learns the knobs of a congestion control
 //! from the rewards of intervals.
 //!
-//! A [`Learner`] is one context of one aggregate. It proposes a [`Trial`], a [`Point`] of a [`Space`] of knobs or another
-//! algorithm, and gets the reward of the interval in which that was in force. It draws nothing by itself: every draw
-//! comes from the number that its caller hands in, so that the same history gives the same decisions.
+//! A [`Learner`] is one context of one aggregate. It proposes a [`Trial`], a [`Point`] of a [`Space`]
+//! of knobs or another algorithm, and gets the reward of the interval in which that was in force. It
+//! draws nothing by itself: every draw comes from the number that its caller hands in, so that the
+//! same history gives the same decisions.
 //!
 //! What to read first: §4.2 and §4.3 of the paper, then `learner.rs`.
 //!
