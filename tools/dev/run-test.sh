@@ -1,8 +1,16 @@
 #!/bin/sh
-# Runs a test program of cargo's, for test.sh. Those of the agent wait for time to pass, and hardly
-# compute: more of them run at once than there are processors.
-# usage: tools/dev/run-test.sh PROGRAM [ARGUMENT...]
+# Runs a test program of cargo's, for test.sh. Those that wait for time to pass hardly compute: they
+# run next to the others, with more threads than there are processors. What they print, and their
+# exit status, go to files that test.sh reads.
+# usage: RESULTS=FOLDER tools/dev/run-test.sh PROGRAM [ARGUMENT...]
 case ${1##*/} in
-agent-*) export RUST_TEST_THREADS="${RUST_TEST_THREADS:-$((2 * $(nproc)))}" ;;
+agent-* | links-* | long-*) ;;
+*) exec "$@" ;;
 esac
-exec "$@"
+export RUST_TEST_THREADS="${RUST_TEST_THREADS:-$((2 * $(nproc)))}"
+result=$RESULTS/${1##*/}
+# Its group, so that what it starts can be ended with it.
+# shellcheck disable=SC2016 # its arguments
+setsid sh -c '"$@" >"$0.said" 2>&1; echo $? >"$0.status"' "$result" "$@" </dev/null &
+echo "-$!" >"$result.group"
+echo "${1##*/} runs next to those that follow; its results come after them"

@@ -29,20 +29,36 @@ fi
 # Many tests in Rust wait for a real network; those in Python compute meanwhile, and give way.
 cargo test --locked ${slow:+--features "$slow"} --no-run
 build_python
-said=$(mktemp)
+RESULTS=$(mktemp -d)
+export RESULTS
 # A shell has its background jobs ignore Ctrl-C, and one of these tests is of that.
 interruptible='import signal, sys, pytest
 signal.signal(signal.SIGINT, signal.default_int_handler)
 sys.exit(pytest.main())'
-(cd python && exec nice -n 10 ../.venv/bin/python -c "$interruptible") >"$said" 2>&1 &
+(cd python && exec nice -n 10 ../.venv/bin/python -c "$interruptible") >"$RESULTS/python" 2>&1 &
 python=$!
-# Under `set -e` a `kill` of what has ended would make the exit status of the trap that of the script.
-trap 'kill "$python" 2>/dev/null || :; rm -f "$said"' EXIT
+# What runs next to the others would outlive them; each leads a group. Under `set -e` a `kill` of what
+# has ended would make the exit status of the trap that of the script.
+# shellcheck disable=SC2154 # the trap sets it
+trap 'for group in "$python" $(cat "$RESULTS"/*.group 2>/dev/null); do
+	kill -- "$group" 2>/dev/null || :
+done
+rm -rf "$RESULTS"' EXIT
 trap 'exit 130' INT TERM
 # One failure hides neither the next crate's nor Python's.
 result=0
 cargo test --locked ${slow:+--features "$slow"} --no-fail-fast \
 	--config "target.'cfg(unix)'.runner = ['$PWD/tools/dev/run-test.sh']" || result=1
+# Those that tools/dev/run-test.sh left running.
+for program in "$RESULTS"/*.group; do
+	[ -e "$program" ] || continue
+	group=$(cat "$program")
+	program=${program%.group}
+	while kill -s 0 -- "$group" 2>/dev/null && [ ! -e "$program.status" ]; do sleep 1; done
+	say "${program##*/} ran next to the others:"
+	cat "$program.said"
+	[ "$(cat "$program.status" 2>/dev/null)" = 0 ] || result=1
+done
 wait "$python" || result=1
-cat "$said"
+cat "$RESULTS/python"
 exit $result

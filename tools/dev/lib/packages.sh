@@ -11,12 +11,19 @@ as_root() {
 	fi
 }
 
+# As root, after those of other verbs: apt does not wait for another. What it starts must not keep the
+# lock.
+alone() (
+	if have flock; then flock 9; fi
+	as_root "$@" 9<&-
+) 9<dev
+
 # apt's lists may be missing or stale on a fresh machine, so the first look updates them.
 apt_ready=
 apt_refresh() {
 	[ -z "$apt_ready" ] || return 0
 	say "reading apt's package lists"
-	as_root apt-get update -q >&2 ||
+	alone apt-get update -q >&2 ||
 		die "'apt-get update' failed (above): mend apt or the network, and run this again"
 	apt_ready=yes
 }
@@ -32,7 +39,7 @@ install_packages() {
 		die "$purpose is missing, and installing it needs root or sudo; as root, run: apt-get install $*"
 	apt_refresh
 	say "installing $* ($purpose)"
-	as_root env DEBIAN_FRONTEND=noninteractive \
+	alone env DEBIAN_FRONTEND=noninteractive \
 		apt-get install -y -q --no-install-recommends "$@" >&2 ||
 		die "apt could not install $* (above): $purpose is needed; install it by hand, and run this again"
 }
