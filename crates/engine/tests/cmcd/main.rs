@@ -1,7 +1,15 @@
 //! From the requests of players to a changed knob: a log, the door that reads it, an engine that is
 //! a process of its own, and what it decides.
 
+#[path = "../common/browser.rs"]
+#[allow(dead_code, reason = "the tests of the dashboard use the rest")]
+mod browser;
+mod chromium;
+#[path = "../common/mod.rs"]
 mod common;
+mod server;
+#[path = "../../../agent/tests/agent/webm.rs"]
+mod webm;
 
 use std::fs::File;
 use std::io::Write as _;
@@ -11,7 +19,7 @@ use common::Site;
 use trimtab_cmcd::{Cmcd, Door, Fields, ObjectType, Reader, Source, Tail};
 use trimtab_engine::add_token;
 use trimtab_fleet_client::edge::{Edge, InForce, Key, Observation, Options};
-use trimtab_fleet_client::{DecisionBody, Name, Role};
+use trimtab_fleet_client::{Client, DecisionBody, Name, Role};
 use trimtab_units::{Duration, Rate, Time};
 
 const KEY: &str = "tv/203.0.113.0/24";
@@ -26,14 +34,37 @@ fn engine_process() {
 }
 
 /// A service that is learnt by what players report, in pairs of opposite configurations.
-fn describe(site: &Site) {
-    let text = "name = \"tv\"\ninterval = \"2s\"\n\
-                statistics = [\"bitrate\", \"startup\", \"stalls\"]\n\
+fn describe(site: &Site, interval: &str) {
+    let text = "statistics = [\"bitrate\", \"startup\", \"stalls\"]\n\
                 reward = \"mean(bitrate) - 20 * mean(rebuffering)\"\n\
                 [knobs]\ngamma = { min = 1, max = 5000, scale = \"log\" }\n\
                 [safe]\ngamma = 100\n[start]\ngamma = 100\n\
                 [learning]\npreset = \"pairs\"\naverage = 1\n";
+    let text = format!("name = \"tv\"\ninterval = \"{interval}\"\n{text}");
     std::fs::write(site.folder.path().join("services/tv.toml"), text).unwrap();
+}
+
+/// The door for requests below `/tv/` or another path, with a token of its own.
+fn door(site: &Site, url: &str, key: &Key, path: &str, wait: Duration) -> Door {
+    let token =
+        add_token(&site.config(), "cmcd-1", Role::Edge, vec!["tv".to_owned()], vec![]).unwrap();
+    let edge = Edge::start(&options(site, url, "cmcd", &token)).unwrap();
+    let (service, fields) = (key.service.clone(), Fields::default());
+    let reader = Reader { service, prefix: [24, 48], path: path.to_owned(), fields };
+    Door::new(edge, reader, wait)
+}
+
+/// All decisions until now, oldest first; none where nobody has asked for the aggregate yet.
+fn decisions(viewer: &Client, key: &Key) -> Vec<DecisionBody> {
+    let name = Name { service: key.service.to_string(), prefix: key.prefix.to_string() };
+    let known = viewer.decisions(&name, 100);
+    let mut decisions = known.map_or_else(|_| Vec::new(), |known| known.decisions);
+    decisions.sort_by_key(|decision| decision.interval);
+    decisions
+}
+
+fn is_moved(decision: &DecisionBody) -> bool {
+    guesses(decision).is_some_and(|(before, after)| before != after)
 }
 
 fn options(site: &Site, url: &str, name: &str, token: &str) -> Options {
@@ -99,9 +130,7 @@ fn statistic(decision: &DecisionBody, name: &str) -> Option<f64> {
 #[test]
 fn what_players_report_moves_the_knob_that_they_are_better_with() {
     let site = Site::at(0, "900ms", "");
-    describe(&site);
-    let token =
-        add_token(&site.config(), "cmcd-1", Role::Edge, vec!["tv".to_owned()], vec![]).unwrap();
+    describe(&site, "2s");
     let engine = site.start();
     // The server, which runs what is in force, and reports what its connections measure.
     let server = Edge::start(&options(&site, &engine.url, "server", &site.edge)).unwrap();
@@ -109,12 +138,8 @@ fn what_players_report_moves_the_knob_that_they_are_better_with() {
     let path = site.folder.path().join("access.log");
     let mut log = File::create(&path).unwrap();
     let mut source = Source::File(Tail::from_end(&path).unwrap());
-    let edge = Edge::start(&options(&site, &engine.url, "cmcd", &token)).unwrap();
-    let (service, fields) = (key.service.clone(), Fields::default());
-    let reader = Reader { service, prefix: [24, 48], path: "/tv/".to_owned(), fields };
-    let mut door = Door::new(edge, reader, Duration::from_millis(100));
+    let mut door = door(&site, &engine.url, &key, "/tv/", Duration::from_millis(100));
     let viewer = engine.client(&site.viewer);
-    let name = Name { service: "tv".to_owned(), prefix: key.prefix.to_string() };
 
     let (start, mut sent) = (Instant::now(), 0);
     let decisions = loop {
@@ -131,13 +156,7 @@ fn what_players_report_moves_the_knob_that_they_are_better_with() {
         }
         source.read(|line| door.on_line(line, now())).unwrap();
         door.on_time(now());
-        let mut decisions = match viewer.decisions(&name, 100) {
-            Ok(known) => known.decisions,
-            // Nobody has asked for the aggregate yet.
-            Err(_) => Vec::new(),
-        };
-        decisions.sort_by_key(|decision| decision.interval);
-        let is_moved = |one: &DecisionBody| guesses(one).is_some_and(|(a, b)| a != b);
+        let decisions = decisions(&viewer, &key);
         if decisions.iter().any(is_moved) {
             break decisions;
         }
@@ -152,7 +171,7 @@ fn what_players_report_moves_the_knob_that_they_are_better_with() {
         assert!((decision.reward.unwrap() - mbps).abs() < 0.3, "{decision:?}");
         assert_eq!(statistic(decision, "mean(rebuffering)"), Some(0.0), "{decision:?}");
     }
-    let moved = learnt.iter().position(|one| guesses(one).is_some_and(|(a, b)| a != b)).unwrap();
+    let moved = learnt.iter().position(|one| is_moved(one)).unwrap();
     let (before, after) = guesses(learnt[moved]).unwrap();
     assert!(after > before, "players are better with a larger gamma: {before} to {after}");
     // Both arms were reported, the larger and the smaller, in the last two intervals with a reward.
