@@ -2,16 +2,19 @@
 
 use std::fmt::Write as _;
 use std::fs::File;
+use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::atomic::Ordering;
 use std::time::{Duration as StdDuration, Instant, SystemTime, UNIX_EPOCH};
 
-use trimtab_cmcd::{Door, Fields, More, Reader, Row, Source, Table, Tail};
+use trimtab_cmcd::{
+    Door, Fields, ListenOptions, Listener, Memory, More, Place, Reader, Row, Source, Table, Tail,
+};
 use trimtab_fleet_client::edge::{Edge, Options};
 use trimtab_lab::run::pool::INTERRUPTED;
 use trimtab_units::{Duration, Time};
 
-use crate::cmcd_args::{Cmcd, CmcdCommand, Follow, Log};
+use crate::cmcd_args::{Cmcd, CmcdCommand, Follow, Lines};
 use crate::{Failure, print};
 
 /// Between looks into the log.
@@ -22,17 +25,17 @@ const TELL: StdDuration = StdDuration::from_secs(60);
 pub(crate) fn run(args: Cmcd) -> Result<(), Failure> {
     match args.command {
         CmcdCommand::Follow(args) => follow(&args),
-        CmcdCommand::Show { log, interval, json } => show(&log, interval, json),
+        CmcdCommand::Show { log, lines, interval, json } => show(&log, &lines, interval, json),
     }
 }
 
-fn reader(log: &Log, service: &str) -> Result<Reader, Failure> {
+fn reader(lines: &Lines, service: &str) -> Result<Reader, Failure> {
     let mut fields = Fields::default();
-    for name in &log.field {
+    for name in &lines.field {
         fields.rename(name).map_err(|e| Failure::input(format!("--field {e}")))?;
     }
     let service = service.parse().map_err(Failure::input)?;
-    Ok(Reader { service, prefix: log.prefix, path: log.path.clone(), fields })
+    Ok(Reader { service, prefix: lines.prefix, path: lines.path.clone(), fields })
 }
 
 fn cannot(what: &str, path: &Path, e: &std::io::Error) -> Failure {
@@ -44,41 +47,80 @@ fn is_pipe(path: &Path) -> bool {
 }
 
 fn follow(args: &Follow) -> Result<(), Failure> {
-    let reader = reader(&args.log, &args.service)?;
+    let reader = reader(&args.lines, &args.service)?;
     let token = std::fs::read_to_string(&args.token_file)
         .map_err(|e| cannot("read", &args.token_file, &e))?;
-    let path = &args.log.log;
-    let opened = if is_pipe(path) {
-        Source::pipe(std::io::stdin())
-    } else {
-        Tail::from_end(path).map(Source::File)
-    };
-    let mut source = opened.map_err(|e| cannot("read", path, &e))?;
+    let mut memory = Memory::open(&args.folder);
+    let mut log = args.log.as_deref().map(|path| open(path, memory.place())).transpose()?;
+    let listener = args.listen.map(|address| listen(args, address)).transpose()?;
     let edge = Edge::start(&Options {
-        engine: args.engine.clone(),
+        engine: args.at.engine.clone(),
         token,
-        authority: args.ca.clone(),
+        authority: args.at.ca.clone(),
         folder: args.folder.clone(),
     })
     .map_err(Failure::input)?;
     let mut door = Door::new(edge, reader, args.wait);
-    let mut told = Instant::now();
+    memory.restore(&mut door, now());
+    let (mut told, mut trouble) = (Instant::now(), None);
     while !INTERRUPTED.load(Ordering::Relaxed) {
-        let more = source.read(|line| door.on_line(line, now()));
-        let more = more.map_err(|e| cannot("read", path, &e))?;
+        let mut more = More::Later;
+        if let Some((path, source)) = &mut log {
+            let read = source.read(|line| door.on_line(line, now()));
+            more = read.map_err(|e| cannot("read", path, &e))?;
+        }
+        while let Some(post) = listener.as_ref().and_then(Listener::take) {
+            post.events.iter().for_each(|event| door.on_event(post.address, event, now()));
+        }
         door.on_time(now());
-        if told.elapsed() >= TELL {
+        let before = trouble;
+        trouble = None;
+        if let Some((path, Source::File(tail))) = &log {
+            memory.on_time(&door, tail.place(), now());
+            let unread = tail.trouble().map(|e| unread(path, e));
+            trouble = unread.or_else(|| memory.trouble());
+        }
+        if told.elapsed() >= TELL || trouble != before {
             told = Instant::now();
-            eprintln!("{}", standing(&door));
+            eprintln!("{}", standing(&door, trouble.as_deref()));
         }
         match more {
             More::Now => {}
             More::Later => std::thread::sleep(LOOK),
+            More::Never if listener.is_some() => log = None,
             More::Never => break,
         }
     }
-    eprintln!("{}", standing(&door));
+    eprintln!("{}", standing(&door, trouble.as_deref()));
     Ok(())
+}
+
+fn unread(path: &Path, e: &std::io::Error) -> String {
+    let path = path.display();
+    format!("cannot read the new {path}: {e}: let this process read it; its lines wait there")
+}
+
+fn open(path: &Path, place: Option<Place>) -> Result<(&Path, Source), Failure> {
+    let opened = if is_pipe(path) {
+        Source::pipe(std::io::stdin())
+    } else {
+        Tail::resume(path, place).map(Source::File)
+    };
+    opened.map(|source| (path, source)).map_err(|e| cannot("read", path, &e))
+}
+
+fn listen(args: &Follow, address: SocketAddr) -> Result<Listener, Failure> {
+    let client = args.client_header.as_deref().map(|name| {
+        name.parse().map_err(|_| {
+            let why = "no name of a header, e.g. X-Forwarded-For";
+            Failure::input(format!("--client-header {name:?}: {why}"))
+        })
+    });
+    let client = client.transpose()?;
+    let listener = Listener::start(ListenOptions { address, client })
+        .map_err(|e| Failure::input(format!("cannot listen at {address}: {e}")))?;
+    eprintln!("listens for reports of players at {}", listener.address());
+    Ok(listener)
 }
 
 /// Since 1970.
@@ -87,13 +129,14 @@ fn now() -> Time {
     Time::from_nanos(u64::try_from(since.as_nanos()).unwrap_or(u64::MAX))
 }
 
-fn standing(door: &Door) -> String {
+fn standing(door: &Door, trouble: Option<&str>) -> String {
     let (counts, status) = (door.counts(), door.status());
     let mut text = format!(
-        "{} lines, {} with CMCD, {} late, {} before a configuration was known; {} sessions; \
-         reports: {} kept, {} late, {} waiting",
+        "{} lines, {} with CMCD, {} reports of players, {} late, {} before a configuration was \
+         known; {} sessions; to the engine: {} kept, {} late, {} waiting",
         counts.lines,
         counts.requests,
+        counts.reports,
         counts.late,
         counts.unknown,
         door.sessions(),
@@ -104,19 +147,18 @@ fn standing(door: &Door) -> String {
     if let Some(error) = &counts.last_error {
         let _ = write!(text, "; {} lines not read, the last one since {error}", counts.unreadable);
     }
-    if let Some(trouble) = status.trouble {
+    for trouble in trouble.into_iter().chain(status.trouble.as_deref()) {
         let _ = write!(text, "; {trouble}");
     }
     text
 }
 
-fn show(log: &Log, interval: Duration, json: bool) -> Result<(), Failure> {
+fn show(path: &Path, lines: &Lines, interval: Duration, json: bool) -> Result<(), Failure> {
     if interval.is_zero() {
         return Err(Failure::input("--interval 0s: intervals are longer than nothing, e.g. 1min"));
     }
     // The name of the service is not shown.
-    let mut table = Table::new(reader(log, "log")?, interval);
-    let path = &log.log;
+    let mut table = Table::new(reader(lines, "log")?, interval);
     let opened = if is_pipe(path) {
         Source::pipe(std::io::stdin())
     } else {

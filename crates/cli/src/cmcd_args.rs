@@ -1,19 +1,23 @@
 //! The flags of `trimtab cmcd`.
 
+use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 use trimtab_units::Duration;
 
+use crate::engine_args::EngineAt;
+
 /// Report the QoE of video players to the engine of a fleet.
 ///
 /// Players add Common Media Client Data (CMCD, CTA-5004) to their requests, in the query or in
 /// headers. From an access log this computes the bitrate, the share of stalled time, the stalls and
-/// the startup time of each session.
+/// the startup time of each session. Players may also post reports of what was shown.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   trimtab cmcd show /var/log/nginx/access.log
   trimtab cmcd follow /var/log/nginx/cmcd.log --service tv --token-file /etc/trimtab/cmcd.token
+  trimtab cmcd follow --listen 127.0.0.1:7490 --service tv --token-file /etc/trimtab/cmcd.token
   shipper | trimtab cmcd follow - --service tv --token-file cmcd.token --field time=ts")]
 pub(crate) struct Cmcd {
     #[command(subcommand)]
@@ -22,12 +26,15 @@ pub(crate) struct Cmcd {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum CmcdCommand {
-    /// Follow a log, and report to the engine.
+    /// Follow a log, or listen to players, and report to the engine.
     Follow(Box<Follow>),
     /// Show the statistics of a log by interval and subnet, without an engine.
     Show {
+        /// The log: JSON objects or the combined format, line by line; - for standard input
+        #[arg(value_name = "LOG")]
+        log: PathBuf,
         #[command(flatten)]
-        log: Log,
+        lines: Lines,
         /// Length of the intervals
         #[arg(long, value_name = "TIME", default_value = "1min")]
         interval: Duration,
@@ -39,26 +46,28 @@ pub(crate) enum CmcdCommand {
 
 #[derive(Debug, Args)]
 pub(crate) struct Follow {
+    /// The log: JSON objects or the combined format, line by line; - for standard input
+    #[arg(value_name = "LOG", required_unless_present = "listen")]
+    pub(crate) log: Option<PathBuf>,
     #[command(flatten)]
-    pub(crate) log: Log,
+    pub(crate) lines: Lines,
+    /// Take in reports that players post (CMCD version 2, event mode) at this address, by HTTP
+    /// without TLS
+    #[arg(long, value_name = "ADDRESS:PORT")]
+    pub(crate) listen: Option<SocketAddr>,
+    /// The header in which a proxy writes the address of the client that posts, e.g.
+    /// X-Forwarded-For; its last address counts [default: who connects]
+    #[arg(long, value_name = "NAME", requires = "listen")]
+    pub(crate) client_header: Option<String>,
     /// The service that the requests are of
     #[arg(long, value_name = "NAME")]
     pub(crate) service: String,
-    /// The engine's address
-    #[arg(
-        long,
-        value_name = "URL",
-        env = "TRIMTAB_ENGINE",
-        default_value = "http://127.0.0.1:7480"
-    )]
-    pub(crate) engine: String,
+    #[command(flatten)]
+    pub(crate) at: EngineAt,
     /// A file with an edge's token, which no agent or server uses
     #[arg(long, value_name = "FILE")]
     pub(crate) token_file: PathBuf,
-    /// A PEM file with the engine's certificate authorities [default: those of the web]
-    #[arg(long, value_name = "FILE")]
-    pub(crate) ca: Option<PathBuf>,
-    /// A folder of this process alone, for the last configurations
+    /// A folder of this process alone, for the last configurations and the place in the log
     #[arg(long, value_name = "DIR", default_value = "/var/lib/trimtab-cmcd")]
     pub(crate) folder: PathBuf,
     /// Time until the line of a request is in the log; shorter than the engine's grace
@@ -67,10 +76,7 @@ pub(crate) struct Follow {
 }
 
 #[derive(Debug, Args)]
-pub(crate) struct Log {
-    /// The log: JSON objects or the combined format, line by line; - for standard input
-    #[arg(value_name = "LOG")]
-    pub(crate) log: PathBuf,
+pub(crate) struct Lines {
     /// Only requests whose path begins with this [default: all]
     #[arg(long, value_name = "PATH", default_value = "", hide_default_value = true)]
     pub(crate) path: String,

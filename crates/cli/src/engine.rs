@@ -96,7 +96,7 @@ pub(crate) fn client(ask: &AskEngine) -> Result<Client, Failure> {
         )),
     };
     let token = token.map_err(Failure::input)?;
-    Client::new(&ask.engine, &token, ask.ca.as_deref()).map_err(Failure::input)
+    Client::new(&ask.at.engine, &token, ask.at.ca.as_deref()).map_err(Failure::input)
 }
 
 pub(crate) fn show<T: Serialize>(

@@ -224,6 +224,16 @@ pub(crate) struct AskEngine {
     /// As JSON
     #[arg(long)]
     pub(crate) json: bool,
+    /// A file with the token [default: the token in TRIMTAB_TOKEN]
+    #[arg(long, value_name = "FILE")]
+    pub(crate) token_file: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) at: EngineAt,
+}
+
+/// Where the engine is.
+#[derive(Debug, Args)]
+pub(crate) struct EngineAt {
     /// The engine's address
     #[arg(
         long,
@@ -232,9 +242,6 @@ pub(crate) struct AskEngine {
         default_value = "http://127.0.0.1:7480"
     )]
     pub(crate) engine: String,
-    /// A file with the token [default: the token in TRIMTAB_TOKEN]
-    #[arg(long, value_name = "FILE")]
-    pub(crate) token_file: Option<PathBuf>,
     /// A PEM file with the engine's certificate authorities [default: those of the web]
     #[arg(long, value_name = "FILE")]
     pub(crate) ca: Option<PathBuf>,

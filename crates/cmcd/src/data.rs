@@ -129,7 +129,7 @@ pub struct Cmcd {
     pub top_bitrate: Option<Rate>,
 }
 
-/// Why data is no CMCD of version 1.
+/// Why data is no CMCD.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum CmcdError {
     /// It is longer than [`LEN_MAX`].
@@ -150,6 +150,15 @@ pub enum CmcdError {
     /// Text does not end, or has what it may not.
     #[error("{0}: text stands in \"…\", with \\ before each \" and \\, without control characters")]
     Quotes(String),
+    /// A list does not end.
+    #[error("{0}: a list stands in (…)")]
+    List(String),
+    /// A report lacks a key.
+    #[error("the report has no {0}: it belongs to each")]
+    Lacks(&'static str),
+    /// There are too many reports at once.
+    #[error("more than {0} reports at once: send them more often")]
+    Reports(usize),
     /// A value is followed by something else than a comma.
     #[error("{text} follows the value of {key}: expected a comma")]
     Follows {
@@ -242,7 +251,7 @@ impl Cmcd {
     }
 }
 
-fn wrong(key: &'static str, value: &Value<'_>, expected: &'static str) -> CmcdError {
+pub(crate) fn wrong(key: &'static str, value: &Value<'_>, expected: &'static str) -> CmcdError {
     CmcdError::Value { key, value: value.shown(), expected }
 }
 
@@ -251,17 +260,21 @@ fn whole(text: &str) -> Option<u64> {
     text.parse().ok().filter(|_| is_number)
 }
 
-fn number(key: &'static str, value: &Value<'_>, unit: &'static str) -> Result<u64, CmcdError> {
+pub(crate) fn number(
+    key: &'static str,
+    value: &Value<'_>,
+    unit: &'static str,
+) -> Result<u64, CmcdError> {
     let Value::Bare(text) = value else { return Err(wrong(key, value, unit)) };
     whole(text).ok_or_else(|| wrong(key, value, unit))
 }
 
-fn kbps(key: &'static str, value: &Value<'_>) -> Result<Rate, CmcdError> {
+pub(crate) fn kbps(key: &'static str, value: &Value<'_>) -> Result<Rate, CmcdError> {
     let kbps = number(key, value, "a whole number of kbit/s")?;
     Ok(Rate::from_bytes_per_sec(kbps.saturating_mul(125)))
 }
 
-fn ms(key: &'static str, value: &Value<'_>) -> Result<Duration, CmcdError> {
+pub(crate) fn ms(key: &'static str, value: &Value<'_>) -> Result<Duration, CmcdError> {
     let unit = "a whole number of milliseconds";
     let ms = Some(number(key, value, unit)?).filter(|ms| *ms <= MS_MAX);
     ms.map(Duration::from_millis).ok_or_else(|| wrong(key, value, unit))
@@ -294,7 +307,7 @@ fn text<'a>(
     }
 }
 
-fn id(key: &'static str, value: &Value<'_>) -> Result<String, CmcdError> {
+pub(crate) fn id(key: &'static str, value: &Value<'_>) -> Result<String, CmcdError> {
     let expected = "1 to 64 characters in \"…\"";
     let id = text(key, value, expected)?;
     if id.is_empty() || id.chars().count() > ID_LEN_MAX {
@@ -325,7 +338,7 @@ fn range(value: &Value<'_>) -> Result<Range, CmcdError> {
     }
 }
 
-fn token<T: Copy>(
+pub(crate) fn token<T: Copy>(
     key: &'static str,
     value: &Value<'_>,
     known: &[(&str, T)],

@@ -2,17 +2,21 @@
 //! and servers measured of the same aggregate in the same interval.
 
 use std::collections::{BTreeMap, VecDeque};
+use std::net::IpAddr;
 use std::sync::Arc;
 
 use trimtab_fleet_client::edge::{Edge, InForce, Interval, Key, Observation, Status};
 use trimtab_units::{Duration, Rate, Time};
 
-use crate::{IDLE, Reader, Request, Sessions, Slot, Statistics};
+use crate::memory::{KeptAggregate, KeptVersion};
+use crate::{Event, IDLE, Reader, Request, Sessions, Slot, Statistics};
 
 /// Aggregates whose versions are kept; an edge has no more.
 const AGGREGATES_MAX: usize = 100_000;
 /// Versions of one aggregate, the latest: an interval has two, or few more.
 const VERSIONS_MAX: usize = 8;
+/// After a restart it is known what was in force meanwhile, if that was not longer.
+const PAUSE_MAX: Duration = Duration::from_secs(30);
 
 /// What has come through the door.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -21,44 +25,58 @@ pub struct Counts {
     pub lines: u64,
     /// Lines with CMCD that count for the service.
     pub requests: u64,
+    /// Reports that players sent.
+    pub reports: u64,
     /// Lines that could not be read.
     pub unreadable: u64,
     /// Why the last of them could not.
     pub last_error: Option<String>,
-    /// Requests that came later than `wait` after the end of their interval.
+    /// Requests and reports that came later than `wait` after the end of their interval.
     pub late: u64,
-    /// Requests of which it is unknown what was in force: the engine had not answered yet, or the
+    /// Requests and reports of which it is unknown what was in force: the engine had not answered yet, or the
     /// log has them from before the start.
     pub unknown: u64,
     /// What was handed in for the engine: of each session one for each interval and version.
     pub handed_in: u64,
 }
 
+/// A version, and the length of its intervals.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Version {
+    number: u64,
+    interval: Duration,
+}
+
 /// What was in force when.
 #[derive(Debug, Default)]
 struct Versions {
-    /// Each with when it was first seen, oldest first.
-    known: VecDeque<(Time, Arc<InForce>)>,
+    /// Each with when it was first seen, oldest first; `None` where it is unknown from then on.
+    known: VecDeque<(Time, Option<Version>)>,
     used: Time,
 }
 
 impl Versions {
     fn note(&mut self, force: Option<Arc<InForce>>, now: Time) {
         let Some(force) = force else { return };
-        if self.known.back().is_some_and(|(_, last)| *last == force) {
+        let version = Version { number: force.configuration.version, interval: force.interval };
+        self.push(now, Some(version));
+    }
+
+    fn push(&mut self, since: Time, version: Option<Version>) {
+        if self.known.back().is_some_and(|(_, last)| *last == version) {
             return;
         }
         if self.known.len() == VERSIONS_MAX {
             self.known.pop_front();
         }
-        self.known.push_back((now, force));
+        self.known.push_back((since, version));
     }
 
     fn slot(&self, at: Time) -> Option<Slot> {
-        let (_, force) = self.known.iter().rev().find(|(since, _)| *since <= at)?;
-        let interval = Interval::at(at, force.interval);
-        let ends = interval.end(force.interval);
-        Some(Slot { interval, version: force.configuration.version, ends })
+        let (_, version) = self.known.iter().rev().find(|(since, _)| *since <= at)?;
+        let Version { number, interval: length } = (*version)?;
+        let interval = Interval::at(at, length);
+        Some(Slot { interval, version: number, ends: interval.end(length) })
     }
 }
 
@@ -104,24 +122,31 @@ impl Door {
         };
         let Some(data) = &line.data else { return };
         self.counts.requests += 1;
-        let slot = self.slot(&key, line.ended, now);
+        self.ask(&key, now);
         let request = Request { started: line.started, ended: line.ended, data };
-        self.sessions.on_request(&key, request, slot);
+        let Self { versions, counts, wait, sessions, .. } = self;
+        let slot = slot_of(versions.get(&key), counts, line.ended, now, *wait);
+        sessions.on_request(&key, request, slot);
     }
 
-    /// Where what was served at a time counts.
-    fn slot(&mut self, key: &Key, at: Time, now: Time) -> Option<Slot> {
+    /// Takes in a report that a player at an address sent; `now` is since 1970.
+    pub fn on_event(&mut self, address: IpAddr, event: &Event, now: Time) {
+        self.counts.reports += 1;
+        let key = self.reader.key(address);
+        self.ask(&key, now);
+        let Self { versions, counts, wait, sessions, .. } = self;
+        let slot = |at| slot_of(versions.get(&key), counts, at, now, *wait);
+        sessions.on_event(&key, event, now, slot);
+    }
+
+    /// Asks what is in force for an aggregate.
+    fn ask(&mut self, key: &Key, now: Time) {
         if self.versions.len() < AGGREGATES_MAX || self.versions.contains_key(key) {
             let force = self.edge.in_force(key);
             let versions = self.versions.entry(key.clone()).or_default();
             versions.note(force, now);
             versions.used = now;
         }
-        let slot = self.versions.get(key).and_then(|versions| versions.slot(at));
-        self.counts.unknown += u64::from(slot.is_none());
-        let is_late = slot.is_some_and(|slot| now >= slot.ends + self.wait);
-        self.counts.late += u64::from(is_late);
-        slot.filter(|_| !is_late)
     }
 
     /// To be called several times a second: notices which configurations are in force, and hands in
@@ -142,6 +167,50 @@ impl Door {
         self.edge.record_all(&all);
     }
 
+    /// Lines since then are needed for what is not handed in yet.
+    pub(crate) fn needed_since(&self, now: Time) -> Time {
+        let of = |versions: &Versions| versions.known.back().and_then(|(_, last)| *last);
+        let longest = self.versions.values().filter_map(of).map(|version| version.interval).max();
+        longest.map_or(now, |length| Interval::at(now - self.wait, length).start(length))
+    }
+
+    /// What was in force when, for the next process.
+    pub(crate) fn kept(&self) -> Vec<KeptAggregate> {
+        let version = |(since, version): &(Time, Option<Version>)| {
+            let Version { number, interval } = (*version)?;
+            let (since_ns, interval_ns) = (since.as_nanos(), interval.as_nanos());
+            Some(KeptVersion { since_ns, version: number, interval_ns })
+        };
+        let of = |(key, versions): (&Key, &Versions)| {
+            let versions = versions.known.iter().filter_map(version).collect();
+            KeptAggregate { key: key.clone(), versions }
+        };
+        self.versions.iter().map(of).collect()
+    }
+
+    /// What was in force when, of a process before, which was right until a time.
+    pub(crate) fn remember(&mut self, all: Vec<KeptAggregate>, until: Time, now: Time) {
+        for KeptAggregate { key, versions } in all.into_iter().take(AGGREGATES_MAX) {
+            let known = self.versions.entry(key).or_default();
+            known.used = now;
+            for KeptVersion { since_ns, version: number, interval_ns } in versions {
+                // Of intervals without length there are none.
+                if interval_ns > 0 {
+                    let interval = Duration::from_nanos(interval_ns);
+                    known.push(Time::from_nanos(since_ns), Some(Version { number, interval }));
+                }
+            }
+            if now.since(until) > PAUSE_MAX {
+                known.push(until, None);
+            }
+        }
+    }
+
+    #[cfg(test)]
+    pub(crate) fn edge(&self) -> &Edge {
+        &self.edge
+    }
+
     /// What has come through.
     pub fn counts(&self) -> &Counts {
         &self.counts
@@ -156,6 +225,21 @@ impl Door {
     pub fn status(&self) -> Status {
         self.edge.status()
     }
+}
+
+/// Where what happened at a time counts; none where that is unknown, or too long ago.
+fn slot_of(
+    versions: Option<&Versions>,
+    counts: &mut Counts,
+    at: Time,
+    now: Time,
+    wait: Duration,
+) -> Option<Slot> {
+    let slot = versions.and_then(|versions| versions.slot(at));
+    counts.unknown += u64::from(slot.is_none());
+    let is_late = slot.is_some_and(|slot| now >= slot.ends + wait);
+    counts.late += u64::from(is_late);
+    slot.filter(|_| !is_late)
 }
 
 /// As statistics of the engine: `bitrate` in Mbit/s, `rebuffering` as a share, `startup` in s, and
@@ -226,8 +310,8 @@ mod tests {
         learn(&door, 2);
         door.on_time(at(8));
         // The line came later than the new version, and its request before it.
-        let slot = door.slot(&"tv/203.0.113.0/24".parse().unwrap(), at(7), at(9)).unwrap();
-        assert_eq!(slot.version, 1);
+        let versions = door.versions.get(&"tv/203.0.113.0/24".parse().unwrap());
+        assert_eq!(versions.and_then(|all| all.slot(at(7))).map(|slot| slot.version), Some(1));
         line(&mut door, at(13), "bl=0,br=2000,bs,d=4000,ot=v,sid=\"a\"");
         line(&mut door, at(14), "br=4000,d=4000,ot=v,sid=\"b\"");
         door.on_line("{", at(15));
@@ -249,6 +333,31 @@ mod tests {
         // Ten seconds passed, of which four were played.
         assert_eq!(mean(second, "rebuffering"), Some(0.6));
         assert_eq!(second.summary.check_plausible(), Ok(()));
+    }
+
+    #[test]
+    fn a_session_with_requests_and_reports_counts_once_by_its_reports() {
+        let mut door = door();
+        learn(&door, 1);
+        let start = today();
+        line(&mut door, start, "bl=0,br=9000,d=4000,ot=v,sid=\"a\",su");
+        let address: IpAddr = [203, 0, 113, 7].into();
+        let report = |door: &mut Door, second: u64, keys: &str| {
+            let at = start + Duration::from_secs(second);
+            let text = format!("{keys},sid=\"a\",ts={},v=2", at.as_nanos() / 1_000_000);
+            door.on_event(address, &Event::parse(&text).unwrap(), at);
+        };
+        report(&mut door, 0, "sta=s");
+        report(&mut door, 1, "msd=500,pb=(2000),sta=p");
+        report(&mut door, 9, "bsa=(1),pb=(2000),sta=r");
+        report(&mut door, 11, "sta=e");
+        door.on_time(start + DAY + WAIT);
+        assert_eq!((door.counts().reports, door.counts().handed_in), (4, 1));
+        let [report] = &door.edge.close(start + DAY * 2)[..] else { panic!("one report") };
+        assert_eq!(report.summary.connections(), 1);
+        assert_eq!(mean(report, "bitrate"), Some(2.0));
+        assert!((mean(report, "rebuffering").unwrap() - 0.2).abs() < 1e-9);
+        assert_eq!((mean(report, "stalls"), mean(report, "startup")), (Some(1.0), Some(0.5)));
     }
 
     #[test]

@@ -15,15 +15,24 @@
 
 mod data;
 mod door;
+mod event;
 mod line;
+mod listen;
+mod memory;
 mod session;
 mod syntax;
 mod table;
 mod tail;
+mod viewing;
 
 pub use data::{Cmcd, CmcdError, LEN_MAX, ObjectType, Range, StreamType, StreamingFormat};
 pub use door::{Counts, Door};
+pub use event::{Event, REPORTS_MAX, State};
 pub use line::{Fields, Line, LineError, Reader};
+pub use listen::{
+    BODY_LEN_MAX, CONNECTIONS_MAX, Listener, Options as ListenOptions, POSTS_MAX, Post,
+};
+pub use memory::Memory;
 pub use session::{IDLE, Request, SESSIONS_MAX, Sessions, Slot, Statistics};
 pub use table::{Row, Table};
-pub use tail::{LINE_LEN_MAX, More, Source, Tail};
+pub use tail::{LINE_LEN_MAX, More, Place, Source, Tail};

@@ -252,9 +252,12 @@ impl Reader {
     pub fn read(&self, text: &str) -> Result<Option<(Key, Line)>, LineError> {
         let line = Line::parse(text, &self.fields)?;
         let counts = line.data.is_some() && line.status < 400 && line.path.starts_with(&self.path);
-        let key =
-            || Key { service: self.service.clone(), prefix: Prefix::of(line.address, self.prefix) };
-        Ok(counts.then(key).map(|key| (key, line)))
+        Ok(counts.then(|| (self.key(line.address), line)))
+    }
+
+    /// The aggregate of a client.
+    pub fn key(&self, address: IpAddr) -> Key {
+        Key { service: self.service.clone(), prefix: Prefix::of(address, self.prefix) }
     }
 }
 

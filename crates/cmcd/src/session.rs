@@ -15,13 +15,17 @@
 //!   the first request of media without it is an upper limit: until then from the first request of
 //!   the session. It is as long as a download too large at most, and more where a player loads
 //!   before the viewer asks it to play.
+//!
+//! Where a player also sends reports (version 2), these show what was played and not what was asked
+//! for, each stall, and the startup itself. Then they count, and not the requests.
 
 use std::collections::BTreeMap;
 
 use trimtab_fleet_client::edge::{Interval, Key};
 use trimtab_units::{Duration, Rate, Time};
 
-use crate::{Cmcd, ObjectType};
+use crate::viewing::{Shown, Viewing, startup};
+use crate::{Cmcd, Event, ObjectType};
 
 /// A session without a request for so long is forgotten.
 pub const IDLE: Duration = Duration::from_secs(600);
@@ -32,8 +36,8 @@ const SLOTS_MAX: usize = 8;
 /// No stall is believed to be longer: the viewer has gone, or has paused.
 const STALL_MAX: Duration = Duration::from_secs(60);
 /// What no player of today asks for, or has in its buffer.
-const BITRATE_MAX: Rate = Rate::from_bits_per_sec(1_000_000_000);
-const MEDIA_MAX: Duration = Duration::from_secs(3600);
+pub(crate) const BITRATE_MAX: Rate = Rate::from_bits_per_sec(1_000_000_000);
+pub(crate) const MEDIA_MAX: Duration = Duration::from_secs(3600);
 
 /// One request, with what the player sent.
 #[derive(Clone, Copy, Debug)]
@@ -105,6 +109,8 @@ type Tracks<T> = [T; 2];
 struct Part {
     tracks: Tracks<Sums>,
     startup: Option<Duration>,
+    /// What reports show; none where there was none.
+    shown: Option<Box<Shown>>,
 }
 
 #[derive(Clone, Debug)]
@@ -113,6 +119,8 @@ struct Session {
     begins: Option<Time>,
     seen: Time,
     last: Tracks<Option<Last>>,
+    /// Of a player that sends reports.
+    viewing: Option<Box<Viewing>>,
     /// A few at most: of the intervals and versions that are not over.
     parts: Vec<(Slot, Part)>,
 }
@@ -145,15 +153,38 @@ impl Sessions {
     /// without `sid` is of no session, and left out.
     pub fn on_request(&mut self, key: &Key, request: Request<'_>, slot: Option<Slot>) {
         let Some(id) = &request.data.session else { return };
+        let Some(session) = self.session(key, id, || Session::new(request)) else { return };
+        session.on_request(request, slot);
+    }
+
+    /// Takes in a report of an aggregate that arrived at a time. `slot` is where counts what
+    /// happened at another: at the same, or before where the report was on its way for long.
+    pub fn on_event(
+        &mut self,
+        key: &Key,
+        event: &Event,
+        arrived: Time,
+        slot: impl FnOnce(Time) -> Option<Slot>,
+    ) {
+        let new = || Session::seen_at(arrived);
+        let Some(session) = self.session(key, &event.session, new) else { return };
+        session.on_event(event, arrived, slot);
+    }
+
+    fn session(
+        &mut self,
+        key: &Key,
+        id: &str,
+        new: impl FnOnce() -> Session,
+    ) -> Option<&mut Session> {
         let is_known = self.of.get(key).is_some_and(|of| of.contains_key(id));
         if !is_known && self.len == SESSIONS_MAX {
             self.turned_away += 1;
-            return;
+            return None;
         }
-        let of = self.of.entry(key.clone()).or_default();
-        let session = of.entry(id.clone()).or_insert_with(|| Session::new(request));
         self.len += usize::from(!is_known);
-        session.on_request(request, slot);
+        let of = self.of.entry(key.clone()).or_default();
+        Some(of.entry(id.to_owned()).or_insert_with(new))
     }
 
     /// What sessions showed of the slots that ended `wait` or longer ago, which are over for these
@@ -193,12 +224,27 @@ fn track(data: &Cmcd) -> Option<usize> {
 impl Session {
     fn new(request: Request<'_>) -> Self {
         let is_begin = request.data.is_urgent || track(request.data).is_none();
-        Self {
-            begins: is_begin.then_some(request.started),
-            seen: request.ended,
-            last: [None; 2],
-            parts: Vec::new(),
-        }
+        Self { begins: is_begin.then_some(request.started), ..Self::seen_at(request.ended) }
+    }
+
+    fn seen_at(seen: Time) -> Self {
+        Self { begins: None, seen, last: [None; 2], viewing: None, parts: Vec::new() }
+    }
+
+    fn on_event(&mut self, event: &Event, arrived: Time, slot: impl FnOnce(Time) -> Option<Slot>) {
+        self.seen = self.seen.max(arrived);
+        let between = match &mut self.viewing {
+            Some(viewing) => viewing.on_event(event, arrived),
+            viewing => {
+                *viewing = Some(Box::new(Viewing::new(event, arrived)));
+                Some((arrived, Shown::started(startup(event))))
+            }
+        };
+        let Some((at, shown)) = between.filter(|(_, shown)| *shown != Shown::default()) else {
+            return;
+        };
+        let Some(part) = slot(at).and_then(|slot| self.part(slot)) else { return };
+        part.shown.get_or_insert_default().add(&shown);
     }
 
     fn on_request(&mut self, request: Request<'_>, slot: Option<Slot>) {
@@ -310,11 +356,20 @@ impl Sums {
 impl Part {
     fn statistics(&self, has_video: bool) -> Option<Statistics> {
         let sums = &self.tracks[usize::from(!has_video)];
-        (sums.requests > 0 || self.startup.is_some()).then(|| Statistics {
+        let is_any = sums.requests > 0 || self.startup.is_some();
+        let requested = is_any.then(|| Statistics {
             bitrate: sums.bitrate(),
             rebuffering: sums.rebuffering(),
             stalls: sums.stalls,
             startup: self.startup,
+        });
+        let Some(shown) = &self.shown else { return requested };
+        let requested = requested.unwrap_or_default();
+        Some(Statistics {
+            bitrate: shown.bitrate().or(requested.bitrate),
+            rebuffering: shown.rebuffering().or(requested.rebuffering),
+            stalls: shown.stalls,
+            startup: shown.startup.or(requested.startup),
         })
     }
 }

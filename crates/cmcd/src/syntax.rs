@@ -16,6 +16,8 @@ pub(crate) enum Value<'a> {
     Quoted(String),
     /// A number or a token.
     Bare(&'a str),
+    /// Between parentheses, which are taken away; version 2 has lists.
+    List(&'a str),
 }
 
 impl Value<'_> {
@@ -24,7 +26,7 @@ impl Value<'_> {
         match self {
             Self::Alone => "nothing".to_owned(),
             Self::Quoted(text) => short(text),
-            Self::Bare(text) => short(text),
+            Self::Bare(text) | Self::List(text) => short(text),
         }
     }
 }
@@ -79,6 +81,9 @@ fn is_key(key: &str) -> bool {
 }
 
 fn read_value<'a>(key: &str, text: &'a str) -> Result<(Value<'a>, &'a str), CmcdError> {
+    if let Some(list) = text.strip_prefix('(') {
+        return read_list(key, list);
+    }
     let Some(quoted) = text.strip_prefix('"') else {
         let end = text.find(',').unwrap_or(text.len());
         let bare = text[..end].trim_end_matches([' ', '\t']);
@@ -99,6 +104,22 @@ fn read_value<'a>(key: &str, text: &'a str) -> Result<(Value<'a>, &'a str), Cmcd
         }
     }
     Err(CmcdError::Quotes(key.to_owned()))
+}
+
+/// Up to the parenthesis that is in no quotation marks.
+fn read_list<'a>(key: &str, text: &'a str) -> Result<(Value<'a>, &'a str), CmcdError> {
+    let (mut is_quoted, mut escaped) = (false, false);
+    for (at, c) in text.char_indices() {
+        match c {
+            c if c.is_control() => break,
+            _ if escaped => escaped = false,
+            '\\' if is_quoted => escaped = true,
+            '"' => is_quoted = !is_quoted,
+            ')' if !is_quoted => return Ok((Value::List(&text[..at]), &text[at + 1..])),
+            _ => {}
+        }
+    }
+    Err(CmcdError::List(key.to_owned()))
 }
 
 /// Text between quotation marks, as [`pairs`] reads it.
@@ -127,6 +148,9 @@ mod tests {
         ];
         assert_eq!(all, expected);
         assert_eq!(pairs("  "), Ok(vec![]));
+        let lists = pairs("nor=(\"a,)\" \"b\\\"\"),br=()").unwrap();
+        assert_eq!(lists[0].1, Value::List("\"a,)\" \"b\\\"\""));
+        assert_eq!(lists[1], ("br", Value::List("")));
     }
 
     #[test]

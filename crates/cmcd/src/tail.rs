@@ -1,10 +1,12 @@
 //! Lines as they come: of a log that grows, also where it is rotated, or of a pipe.
 
-use std::fs::File;
+use std::fs::{File, Metadata};
 use std::io::{self, Read, Seek as _, SeekFrom};
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, TryRecvError, sync_channel};
+
+use serde::{Deserialize, Serialize};
 
 /// The longest line that is read, in bytes; longer ones are left out.
 pub const LINE_LEN_MAX: usize = 64 * 1024;
@@ -106,12 +108,25 @@ impl Splitter {
     }
 }
 
+/// Where a line of a log begins.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Place {
+    /// The file's device and inode, which it keeps when it is renamed.
+    file: (u64, u64),
+    /// Bytes from its start.
+    offset: u64,
+}
+
 /// A file that somebody else writes lines to.
 #[derive(Debug)]
 pub struct Tail {
     path: PathBuf,
     file: File,
+    identity: (u64, u64),
+    /// Bytes that were read.
+    position: u64,
     splitter: Splitter,
+    trouble: Option<io::Error>,
 }
 
 impl Tail {
@@ -121,8 +136,40 @@ impl Tail {
     /// It cannot be opened.
     pub fn from_end(path: &Path) -> io::Result<Self> {
         let mut tail = Self::from_start(path)?;
-        tail.file.seek(SeekFrom::End(0))?;
+        tail.position = tail.file.seek(SeekFrom::End(0))?;
         Ok(tail)
+    }
+
+    /// A file from a place on, if it is still there: by its name, or by that with `.1` behind it,
+    /// which it gets when it is rotated. Another file with its name has come after it, and is read
+    /// as a whole. Without a place, what is added from now on.
+    ///
+    /// # Errors
+    /// It cannot be opened.
+    pub fn resume(path: &Path, place: Option<Place>) -> io::Result<Self> {
+        let Some(place) = place else { return Self::from_end(path) };
+        let mut rotated = path.as_os_str().to_owned();
+        rotated.push(".1");
+        for name in [path.as_os_str(), &rotated] {
+            let Ok(mut tail) = Self::from_start(Path::new(name)) else { continue };
+            if tail.identity == place.file && tail.file.metadata()?.len() >= place.offset {
+                tail.position = tail.file.seek(SeekFrom::Start(place.offset))?;
+                tail.path = path.to_owned();
+                return Ok(tail);
+            }
+        }
+        Self::from_start(path)
+    }
+
+    /// Where the line begins that is handed over next.
+    pub fn place(&self) -> Place {
+        let offset = self.position.saturating_sub(self.splitter.begun.len() as u64);
+        Place { file: self.identity, offset }
+    }
+
+    /// Why the file that has the name now cannot be read; the one before is kept meanwhile.
+    pub fn trouble(&self) -> Option<&io::Error> {
+        self.trouble.as_ref()
     }
 
     /// A file with what is in it.
@@ -131,7 +178,9 @@ impl Tail {
     /// It cannot be opened.
     pub fn from_start(path: &Path) -> io::Result<Self> {
         let file = File::open(path)?;
-        Ok(Self { path: path.to_owned(), file, splitter: Splitter::default() })
+        let identity = identity(&file.metadata()?);
+        let (path, splitter) = (path.to_owned(), Splitter::default());
+        Ok(Self { path, file, identity, position: 0, splitter, trouble: None })
     }
 
     /// Hands over what has been added since the last time, line by line, up to some megabytes.
@@ -150,24 +199,36 @@ impl Tail {
             if len == 0 {
                 return self.follow_rotation();
             }
+            self.position += len as u64;
             self.splitter.add(&piece[..len], &mut each);
         }
         Ok(More::Now)
     }
 
     /// Opens the file anew where another one has its name, or it is shorter than what was read.
-    /// While there is none, the old one is kept.
+    /// While there is none, or none that may be read, the old one is kept.
     fn follow_rotation(&mut self) -> io::Result<More> {
+        self.trouble = None;
         let Ok(there) = std::fs::metadata(&self.path) else { return Ok(More::Later) };
-        let here = self.file.metadata()?;
-        let is_other = (there.ino(), there.dev()) != (here.ino(), here.dev());
-        if !is_other && here.len() >= self.file.stream_position()? {
+        let is_other = identity(&there) != self.identity;
+        if !is_other && self.file.metadata()?.len() >= self.position {
             return Ok(More::Later);
         }
-        self.file = File::open(&self.path)?;
-        self.splitter = Splitter::default();
-        Ok(More::Now)
+        match Self::from_start(&self.path) {
+            Ok(next) => {
+                *self = next;
+                Ok(More::Now)
+            }
+            Err(e) => {
+                self.trouble = Some(e);
+                Ok(More::Later)
+            }
+        }
     }
+}
+
+fn identity(of: &Metadata) -> (u64, u64) {
+    (of.dev(), of.ino())
 }
 
 #[cfg(test)]
@@ -222,5 +283,42 @@ mod tests {
         // Copied and cut off.
         std::fs::write(&path, "a\n").unwrap();
         assert_eq!(lines(&mut tail), ["a"]);
+    }
+
+    #[test]
+    fn a_new_log_that_cannot_be_read_is_waited_for() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("access.log");
+        let mut log = File::create(&path).unwrap();
+        let mut tail = Tail::from_end(&path).unwrap();
+        std::fs::rename(&path, folder.path().join("access.log.1")).unwrap();
+        // Also root may not open it.
+        std::os::unix::net::UnixListener::bind(&path).unwrap();
+        log.write_all(b"last\n").unwrap();
+        assert_eq!(lines(&mut tail), ["last"]);
+        assert!(tail.trouble().is_some());
+        std::fs::remove_file(&path).unwrap();
+        std::fs::write(&path, "first\n").unwrap();
+        assert_eq!(lines(&mut tail), ["first"]);
+        assert!(tail.trouble().is_none());
+    }
+
+    #[test]
+    fn a_place_is_found_again_also_where_the_log_was_rotated() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("access.log");
+        let mut log = File::create(&path).unwrap();
+        let mut tail = Tail::from_start(&path).unwrap();
+        log.write_all(b"one\ntwo\nthr").unwrap();
+        assert_eq!(lines(&mut tail), ["one", "two"]);
+        let place = Some(tail.place());
+        log.write_all(b"ee\n").unwrap();
+        assert_eq!(lines(&mut Tail::resume(&path, place).unwrap()), ["three"]);
+        std::fs::rename(&path, folder.path().join("access.log.1")).unwrap();
+        std::fs::write(&path, "four\n").unwrap();
+        assert_eq!(lines(&mut Tail::resume(&path, place).unwrap()), ["three", "four"]);
+        std::fs::remove_file(folder.path().join("access.log.1")).unwrap();
+        assert_eq!(lines(&mut Tail::resume(&path, place).unwrap()), ["four"]);
+        assert_eq!(lines(&mut Tail::resume(&path, None).unwrap()), [""; 0]);
     }
 }

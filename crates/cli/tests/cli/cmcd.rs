@@ -1,6 +1,8 @@
 //! `trimtab cmcd`: what a log shows, and what is wrong with it.
 
 use std::fs;
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::net::TcpStream;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
@@ -65,8 +67,99 @@ fn mistakes_say_what_to_write() {
         (&["show", "log", "--interval", "0s"], "intervals are longer than nothing"),
         (&["follow", "log", "--service", "tv", token], "cannot read none.token"),
         (&["follow", "log", "--service", "a b", token], "a b"),
+        (&["follow", "--service", "tv", token], "LOG"),
     ] {
         let message = error(dir.path(), &[&["cmcd"], args].concat());
         assert!(message.contains(what), "{args:?}: {message}");
     }
+}
+
+#[test]
+fn follow_takes_in_reports_without_a_log() {
+    let dir = tempfile::tempdir().unwrap();
+    fs::write(dir.path().join("token"), format!("trimtab_{}", "a".repeat(43))).unwrap();
+    let mut follow = Command::new(env!("CARGO_BIN_EXE_trimtab"))
+        .args(["cmcd", "follow", "--listen", "127.0.0.1:0", "--client-header", "X-Real-IP"])
+        .args(["--service", "tv", "--token-file", "token", "--folder", "state"])
+        // Nobody answers there: what is to be reported waits.
+        .args(["--engine", "http://127.0.0.1:1"])
+        .current_dir(dir.path())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut lines = BufReader::new(follow.stderr.take().unwrap()).lines().map(Result::unwrap);
+    let first = lines.next().unwrap();
+    let address = first.strip_prefix("listens for reports of players at ").expect(&first);
+    let post = |header: &str, body: &str| {
+        let mut stream = TcpStream::connect(address).unwrap();
+        let head = "POST /qoe HTTP/1.1\r\nHost: a\r\nConnection: close\r\nContent-Length: ";
+        write!(stream, "{head}{}\r\n{header}\r\n{body}", body.len()).unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).unwrap();
+        answer
+    };
+    let client = "X-Real-IP: 203.0.113.7\r\n";
+    let answer = post(client, "sid=\"a\",sta=p,ts=1795973783250,v=2\n");
+    assert!(answer.starts_with("HTTP/1.1 204 "), "{answer}");
+    let answer = post(client, "sid=\"a\",sta=p,v=2\n");
+    assert!(answer.contains("the report has no ts: it belongs to each"), "{answer}");
+    assert!(post("", "").contains("no client's address into x-real-ip"));
+    // It looks at what has come several times a second.
+    std::thread::sleep(std::time::Duration::from_secs(1));
+    let pid = follow.id().to_string();
+    assert!(Command::new("kill").args(["-TERM", &pid]).status().unwrap().success());
+    let last = lines.last().unwrap();
+    assert!(last.contains("1 reports of players, 0 late, 0 before"), "{last}");
+    assert!(follow.wait().unwrap().success());
+}
+
+#[test]
+fn a_killed_follow_goes_on_where_the_open_interval_began() {
+    let dir = tempfile::tempdir().unwrap();
+    let log = dir.path().join("log");
+    fs::write(&log, "").unwrap();
+    fs::write(dir.path().join("token"), format!("trimtab_{}", "a".repeat(43))).unwrap();
+    let start = || {
+        let mut follow = Command::new(env!("CARGO_BIN_EXE_trimtab"))
+            .args(["cmcd", "follow", "log", "--service", "tv", "--token-file", "token"])
+            .args(["--folder", "state", "--engine", "http://127.0.0.1:1"])
+            .current_dir(dir.path())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let lines = BufReader::new(follow.stderr.take().unwrap()).lines().map(Result::unwrap);
+        (follow, lines)
+    };
+    let until = |what: &dyn Fn() -> bool| {
+        let start = std::time::Instant::now();
+        while !what() {
+            assert!(start.elapsed() < std::time::Duration::from_secs(60), "it never comes");
+            std::thread::sleep(std::time::Duration::from_millis(50));
+        }
+    };
+    let (mut first, _lines) = start();
+    let kept = dir.path().join("state/follow.json");
+    until(&|| kept.exists());
+    first.kill().unwrap();
+    first.wait().unwrap();
+    write_log(dir.path());
+    fs::rename(&log, dir.path().join("log.1")).unwrap();
+    // Also root may not open it: as a log that this process may not read.
+    let socket = std::os::unix::net::UnixListener::bind(&log).unwrap();
+    let (mut again, mut lines) = start();
+    let line = lines.next().unwrap();
+    assert!(line.starts_with("6 lines, 0 with CMCD"), "{line}");
+    assert!(line.contains("cannot read the new log: No such device or address"), "{line}");
+    drop(socket);
+    fs::remove_file(&log).unwrap();
+    fs::write(&log, "one\ntwo\n").unwrap();
+    let line = lines.next().unwrap();
+    assert!(!line.contains("cannot read"), "{line}");
+    // It looks several times a second.
+    std::thread::sleep(std::time::Duration::from_secs(1));
+    let pid = again.id().to_string();
+    assert!(Command::new("kill").args(["-TERM", &pid]).status().unwrap().success());
+    let line = lines.last().unwrap();
+    assert!(line.starts_with("8 lines"), "{line}");
+    again.wait().unwrap();
 }
