@@ -20,6 +20,7 @@ if [ -n "${CI:-}" ]; then
 	need_http3_clients
 	need_cxx
 	need_quality
+	need_players
 	export TRIMTAB_QUALITY="$PWD/target/quality"
 	slow=$(slow_features)
 fi

@@ -78,6 +78,24 @@ need_postgres() {
 		install_packages "NATS, by which engines share reports" nats-server
 }
 
+# hls.js and dash.js as they are published, for a browser to run: target/players. npm checks what it
+# gets against the hashes of package-lock.json, and runs no script of a package.
+need_players() {
+	pins=crates/cmcd/tests/players
+	if [ -d target/players/node_modules ] &&
+		cmp -s "$pins/package-lock.json" target/players/package-lock.json; then
+		return 0
+	fi
+	need_command npm npm
+	say "installing hls.js and dash.js into target/players (160 MB)"
+	mkdir -p target/players
+	cp "$pins/package.json" "$pins/package-lock.json" target/players/
+	(cd target/players && npm ci --ignore-scripts --no-audit --no-fund >&2) || {
+		rm -f target/players/package-lock.json
+		die "npm could not install hls.js and dash.js (above)"
+	}
+}
+
 # cargo reaches its registry by TLS, which needs a set of root certificates.
 need_certificates() {
 	[ -n "${SSL_CERT_FILE:-}" ] || [ -e /etc/ssl/certs/ca-certificates.crt ] ||
