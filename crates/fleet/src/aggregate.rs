@@ -5,10 +5,11 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use trimtab_qoe::AggregateFormula;
 use trimtab_qoe::Statistic;
-use trimtab_steer::customize::{Cell, Known, Learner, Point, Purpose, Trial};
+use trimtab_steer::customize::{Cell, Known, Learner, Point, Purpose, Reward, Trial};
 
 use crate::experiment::{Assignment, Part};
 use crate::scale::Scale;
+use crate::spread::Spread;
 use crate::{
     Algorithms, Chosen, Configuration, Context, Decision, Interval, Key, KnobRange, RewardSource,
     Service, Summary,
@@ -77,6 +78,8 @@ struct Shelf {
     formulas: Vec<String>,
     #[serde(default, skip_serializing_if = "Scale::is_new")]
     scale: Scale,
+    #[serde(default, skip_serializing_if = "Spread::is_new")]
+    spread: Spread,
     learners: BTreeMap<Context, Learner>,
     /// The last proposal before it is forgotten.
     until: u64,
@@ -99,6 +102,9 @@ pub struct Aggregate {
     /// What the rewards are that were learnt from, and how they go with their surrogate.
     #[serde(default, skip_serializing_if = "Scale::is_new")]
     scale: Scale,
+    /// How far off rewards are by chance of which connections there were.
+    #[serde(default, skip_serializing_if = "Spread::is_new")]
+    spread: Spread,
     /// What was learnt of another description of the service.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     shelf: Option<Box<Shelf>>,
@@ -145,6 +151,7 @@ impl Aggregate {
             formulas: Vec::new(),
             choice: Choice::default(),
             scale: Scale::default(),
+            spread: Spread::default(),
             shelf: None,
             learners: BTreeMap::new(),
             length_ns: None,
@@ -306,6 +313,7 @@ impl Aggregate {
                 choice: self.choice.clone(),
                 formulas: std::mem::replace(&mut self.formulas, formulas),
                 scale: std::mem::take(&mut self.scale),
+                spread: std::mem::take(&mut self.spread),
                 learners: self.learners.clone(),
                 until,
             };
@@ -318,6 +326,7 @@ impl Aggregate {
                     (self.learnt, self.learners, self.scale) =
                         (back.learnt, back.learners, back.scale);
                     self.choice = back.choice;
+                    self.spread = back.spread;
                 }
                 None if is_same_kind => self.begin_where_it_is(),
                 None => {
@@ -474,9 +483,13 @@ impl Aggregate {
         let rewarded = self.scale.take(values);
         if before.is_some_and(|before| self.scale.learnt_from() != Some(before)) {
             self.begin_where_it_is();
+            self.spread = Spread::default();
         }
         let broken = broken(service, summary);
-        let reward = rewarded.map(|(reward, _)| reward);
+        let reward = rewarded.map(|(value, source)| Reward {
+            value,
+            error: self.error_of(service, source, summary),
+        });
         let mut learner = self.take_learner(service, open.context);
         let before = learner.centre().clone();
         let lesson =
@@ -500,13 +513,33 @@ impl Aggregate {
             connections: summary.connections(),
             statistics: statistics(service, summary),
             source: rewarded.map_or(RewardSource::Missing, |(_, source)| source),
-            reward,
+            reward: reward.map(|reward| reward.value),
+            error: reward.and_then(|reward| reward.error),
             broken,
             lesson,
             active,
             before: service.configured(&before),
             after: service.configured(&after),
         })
+    }
+}
+
+impl Aggregate {
+    /// How far off the reward of an interval is by chance of its connections. Of a surrogate that
+    /// counts for a reward it is not known.
+    fn error_of(
+        &mut self,
+        service: &Service,
+        source: RewardSource,
+        summary: &Summary,
+    ) -> Option<f64> {
+        let formula = match source {
+            RewardSource::Reward => Some(service.reward()),
+            RewardSource::Surrogate => service.surrogate(),
+            RewardSource::Missing => None,
+        };
+        let is_learnt_from = self.scale.learnt_from() == Some(source);
+        self.spread.take(formula.filter(|_| is_learnt_from)?, summary)
     }
 }
 

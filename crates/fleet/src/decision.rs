@@ -60,6 +60,10 @@ pub struct Decision {
     pub source: RewardSource,
     /// The reward, if there is one.
     pub reward: Option<f64>,
+    /// The standard error of that by chance of which connections there were, in the unit of
+    /// rewards; none where it is not known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error: Option<f64>,
     /// The guards that were broken.
     pub broken: Vec<String>,
     /// What was learnt: what is usual, the gradient, a step, an alarm.
@@ -209,6 +213,9 @@ impl fmt::Display for Decision {
             (Some(reward), _) => write!(f, "Reward {reward:.4}")?,
             (None, _) => f.write_str("No reward: too few connections or statistics")?,
         }
+        if let Some(error) = self.error {
+            write!(f, " ± {error:.4} by chance of its connections")?;
+        }
         if self.reward.is_some() {
             write!(f, ", usual is {:.4} ± {:.4}", self.lesson.mean, self.lesson.deviation)?;
         }
@@ -219,6 +226,12 @@ impl fmt::Display for Decision {
         if self.lesson.anew {
             f.write_str(
                 "The network seems to be another one: what was known of it counts for little. ",
+            )?;
+        }
+        if self.lesson.spared.is_some() {
+            f.write_str(
+                "Rewards are low, and the safe configuration is known to bring less: it is not in \
+                 force. ",
             )?;
         }
         self.fmt_outcome(f)

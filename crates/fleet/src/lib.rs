@@ -61,6 +61,7 @@ mod reward;
 mod scale;
 mod service;
 mod sketch;
+mod spread;
 mod summary;
 
 pub use aggregate::{Aggregate, CloseError, Ended, Hold, OPEN_MAX};

@@ -167,6 +167,15 @@ impl Sketch {
         (!self.is_empty()).then(|| self.sum() / self.len() as f64)
     }
 
+    /// Its values, each the middle of its bucket, and how many there are of each; ascending.
+    pub(crate) fn values(&self) -> impl Iterator<Item = (f64, u64)> {
+        let middle = |bucket: histogram::Bucket| {
+            ((bucket.start() as f64 + bucket.end() as f64) / 2.0 * STEP, bucket.count())
+        };
+        let buckets: Vec<_> = self.histogram().iter().flatten().map(middle).collect();
+        buckets.into_iter()
+    }
+
     /// A percentile, 0 to 100, within [`RELATIVE_ERROR_MAX`]; `None` without values.
     pub fn percentile(&self, percent: f64) -> Option<f64> {
         let histogram = self.histogram()?;

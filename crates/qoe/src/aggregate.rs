@@ -137,6 +137,22 @@ impl AggregateFormula {
         let slots: Vec<Jet> = self.shared.statistics.iter().map(slot).collect();
         self.shared.expression.eval(&slots).value
     }
+
+    /// How much the value moves with each of [`AggregateFormula::statistics`]: its exact partial
+    /// derivatives, at kinks those of the branch that counts. NaN as for [`AggregateFormula::value`].
+    pub fn gradient(&self, of: impl Fn(&Statistic) -> Option<f64>) -> Vec<f64> {
+        let values: Vec<f64> =
+            self.shared.statistics.iter().map(|s| of(s).unwrap_or(f64::NAN)).collect();
+        let by = |moved: usize| {
+            let slot = |(i, &value): (usize, &f64)| {
+                if i == moved { Jet::variable(value, 0) } else { Jet::constant(value) }
+            };
+            let slots: Vec<Jet> = values.iter().enumerate().map(slot).collect();
+            let jet = self.shared.expression.eval(&slots);
+            if jet.value.is_nan() { f64::NAN } else { jet.partial[0] }
+        };
+        (0..values.len()).map(by).collect()
+    }
 }
 
 #[cfg(test)]
@@ -159,6 +175,20 @@ mod tests {
             _ => None,
         });
         assert!((value - 6.9).abs() < 1e-12, "{value}");
+    }
+
+    #[test]
+    fn its_gradient_has_a_slope_for_each_statistic() {
+        let formula = parse("mean(throughput) / p75(rtt) - max(0, mean(loss) - 0.1)").unwrap();
+        let of = |loss: f64| {
+            formula.gradient(move |s| match s.kind {
+                StatisticKind::Percentile(_) => Some(0.5),
+                _ => Some(if s.of == "loss" { loss } else { 4.0 }),
+            })
+        };
+        assert_eq!(of(0.3), [2.0, -16.0, -1.0]);
+        assert_eq!(of(0.0), [2.0, -16.0, 0.0]);
+        assert!(formula.gradient(|_| None).iter().all(|slope| slope.is_nan()));
     }
 
     #[test]

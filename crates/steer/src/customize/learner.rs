@@ -126,6 +126,26 @@ pub struct Lesson {
     /// Whether the network seems to be another one, so that what was known of it counts for little.
     #[serde(default)]
     pub anew: bool,
+    /// An alarm after which the safe configuration is not in force, since that is known to bring
+    /// less still.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub spared: Option<Alarm>,
+}
+
+/// What came of an interval.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Reward {
+    /// Its reward.
+    pub value: f64,
+    /// The standard error of that by chance of which connections there were, in the unit of
+    /// rewards; none where it is not known.
+    pub error: Option<f64>,
+}
+
+impl From<f64> for Reward {
+    fn from(value: f64) -> Self {
+        Self { value, error: None }
+    }
 }
 
 /// What the learner is about.
@@ -413,35 +433,38 @@ impl Learner {
     /// Takes the reward of the interval in which `trial` was in force: `None` when there is none.
     /// `broken` says whether a guard was broken in it.
     pub fn observe(&mut self, trial: &Trial, reward: Option<f64>, broken: bool) -> Lesson {
-        self.observe_knowing(trial, reward, broken, &Known::default())
+        self.observe_knowing(trial, reward.map(Reward::from), broken, &Known::default())
     }
 
     /// [`Learner::observe`] for one that may know more than its own trials.
     pub fn observe_knowing(
         &mut self,
         trial: &Trial,
-        reward: Option<f64>,
+        reward: Option<Reward>,
         broken: bool,
         known: &Known<'_>,
     ) -> Lesson {
         let before = self.watch;
-        let lesson = |(outcome, anew)| Lesson {
+        let mut spared = None;
+        let lesson = |spared, (outcome, anew)| Lesson {
             mean: before.mean(),
             deviation: before.deviation(),
             outcome,
             anew,
+            spared,
         };
         if trial.epoch != self.epoch {
-            return lesson((Outcome::Stale, false));
+            return lesson(None, (Outcome::Stale, false));
         }
-        let Some(reward) = reward.filter(|r| r.is_finite()) else {
+        let Some(came) = reward.filter(|r| r.value.is_finite()) else {
             self.give_up(trial);
-            return lesson((Outcome::NoReward, false));
+            return lesson(None, (Outcome::NoReward, false));
         };
+        let reward = came.value;
         if trial.purpose == Purpose::Safe {
             self.safe_breaks = broken;
-            let anew = self.seen_safe(reward, known);
-            return lesson((self.rested(), anew));
+            let anew = self.seen_safe(came, known);
+            return lesson(None, (self.rested(), anew));
         }
         if trial.purpose == Purpose::Check {
             self.safe_breaks = broken;
@@ -449,12 +472,19 @@ impl Learner {
         // A guard that the safe configuration breaks as well is no reason to go back to it.
         let broken = broken && !(self.safe_breaks && self.model.is_some());
         if let Some(alarm) = self.watch.note(&self.settings, reward, broken) {
-            let anew = self.model.is_none() || Watch::is_severe(&alarm, reward);
-            self.fall_back(anew);
-            return lesson((Outcome::FellBack { alarm }, anew));
+            let is_worse =
+                |model: &Model| model.is_worse(&self.settings, &self.safe, reward, known);
+            if self.watch.broke() || !self.model.as_deref().is_some_and(is_worse) {
+                let anew = self.model.is_none() || Watch::is_severe(&alarm, reward);
+                self.fall_back(anew);
+                return lesson(None, (Outcome::FellBack { alarm }, anew));
+            }
+            // What is usual now is for the intervals to come to tell.
+            self.watch = Watch::default();
+            spared = Some(alarm);
         }
         if self.model.is_some() && !matches!(trial.purpose, Purpose::Test(_) | Purpose::Held) {
-            return lesson(self.noted(trial, reward, known));
+            return lesson(spared, self.noted(trial, came, known));
         }
         let outcome = {
             match trial.purpose {
@@ -470,11 +500,11 @@ impl Learner {
                 },
             }
         };
-        lesson((outcome, false))
+        lesson(spared, (outcome, false))
     }
 
     /// The safe configuration was in force: whether its reward shows that the network is another one.
-    fn seen_safe(&mut self, reward: f64, known: &Known<'_>) -> bool {
+    fn seen_safe(&mut self, reward: Reward, known: &Known<'_>) -> bool {
         let Some(model) = &mut self.model else { return false };
         let anew = model.note_safe(&self.settings, (&self.safe, reward), known);
         if anew {
@@ -484,7 +514,7 @@ impl Learner {
     }
 
     /// A trial for the model: the best guess may move, and the safe configuration may be due.
-    fn noted(&mut self, trial: &Trial, reward: f64, known: &Known<'_>) -> (Outcome, bool) {
+    fn noted(&mut self, trial: &Trial, reward: Reward, known: &Known<'_>) -> (Outcome, bool) {
         let Some(model) = &mut self.model else { return (Outcome::Stale, false) };
         let stand = self.centre.knobs().unwrap_or(&self.stand);
         let guess = Guess { centre: &self.centre, stand, active: &self.active };

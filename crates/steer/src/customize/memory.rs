@@ -42,6 +42,11 @@ impl Cell {
         Self { choice, at: grid(knobs), weight: 1.0, mean: reward as f32 }
     }
 
+    /// The same for a trial that counts as so many usual ones.
+    pub(super) fn counting(self, weight: f64) -> Self {
+        Self { weight: weight as f32, ..self }
+    }
+
     /// What was tried.
     pub fn point(&self) -> Point {
         match self.choice {
@@ -103,8 +108,13 @@ impl Memory {
 
     /// Takes a trial; all before it count `keep` times as much as until now, and there are `most` cells at most.
     pub fn add<'a>(&mut self, point: impl Into<At<'a>>, reward: f64, keep: f64, most: usize) {
+        self.take(Cell::new(point, reward), keep, most);
+    }
+
+    /// [`Memory::add`] for a trial that may count for more or less than a usual one.
+    pub(super) fn take(&mut self, trial: Cell, keep: f64, most: usize) {
         self.fade(keep);
-        self.cells.push(Cell::new(point, reward));
+        self.cells.push(trial);
         while self.cells.len() > most.max(1) && self.merge_two() {}
     }
 

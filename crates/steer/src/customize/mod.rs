@@ -47,7 +47,7 @@ mod tests;
 pub use arms::{Arms, ArmsPrior, Worth};
 pub use commons::{Commons, Known};
 pub use gradient::Step;
-pub use learner::{Learner, Lesson, Outcome, Purpose, Trial};
+pub use learner::{Learner, Lesson, Outcome, Purpose, Reward, Trial};
 pub use memory::{Cell, Memory};
 pub use point::{At, Point};
 pub use relevance::{Relevance, TestPoint};

@@ -14,7 +14,7 @@ use super::memory::{Cell, Memory, on_grid};
 use super::point::{At, Point};
 use super::search::Region;
 use super::surrogate::{Seen, Shape, Surrogate};
-use super::{Outcome, Purpose, Settings};
+use super::{Outcome, Purpose, Reward, Settings};
 
 /// Random points that are looked at before each trial.
 const LOOKS: usize = 24;
@@ -42,8 +42,13 @@ const BEFORE: (f64, usize) = (0.3, 8);
 /// is better than it was: all others are judged by what is known of it.
 const LOOK_AFTER: u16 = 8;
 const LOOK_AFTER_MOST: u16 = 96;
+/// Trials that a usual error is the mean of, about.
+const USUAL_MOST: u16 = 100;
 /// Trials after which the model is worth being judged by, and telling others of.
 const KNOWN_AFTER: f64 = 6.0;
+/// A trial counts for no less and no more than so many usual ones, however few or many connections
+/// it had: whatever is off in a whole interval no number of connections makes smaller.
+const COUNTS: (f64, f64) = (1.0 / 16.0, 4.0);
 
 /// The model of one context.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -71,6 +76,16 @@ pub(super) struct Model {
     without_safe: u16,
     #[serde(default = "look_after")]
     look_after: u16,
+    /// How far off by chance of its connections a usual reward is; none until that was said of one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    usual: Option<Usual>,
+}
+
+/// The error of a usual reward: the mean of the logarithms of squared errors, and of how many.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+struct Usual {
+    log: f32,
+    count: u16,
 }
 
 fn look_after() -> u16 {
@@ -117,7 +132,25 @@ impl Model {
             others: 0,
             without_safe: 0,
             look_after: LOOK_AFTER,
+            usual: None,
         }
+    }
+
+    /// How many usual trials this one counts as. A reward is off by its interval and by the chance
+    /// of which connections there were, and its error is the latter. Of usual noise the error of a
+    /// usual trial is one part, which shrinks with the number of connections; the rest does not.
+    fn counts(&mut self, error: Option<f64>, model: Option<&Surrogate>) -> f64 {
+        let Some(square) = error.map(|e| e * e).filter(|e| *e > 0.0 && e.is_finite()) else {
+            return 1.0;
+        };
+        let log = libm::log(square);
+        let usual = self.usual.get_or_insert(Usual { log: log as f32, count: 0 });
+        usual.count = (usual.count + 1).min(USUAL_MOST);
+        usual.log += (log as f32 - usual.log) / f32::from(usual.count);
+        let usual = libm::exp(f64::from(usual.log));
+        let Some(noise) = model.map(|model| model.noise().powi(2)) else { return 1.0 };
+        let part = (usual / noise.max(f64::MIN_POSITIVE)).min(1.0);
+        (1.0 / (1.0 - part + part * square / usual)).clamp(COUNTS.0, COUNTS.1)
     }
 
     /// There are so many other algorithms to choose from. `to` gives the number of each that there
@@ -231,9 +264,9 @@ impl Model {
         best.1
     }
 
-    /// Keeps a reward.
-    fn remember<'a>(&mut self, settings: &Settings, point: impl Into<At<'a>>, reward: f64) {
-        self.memory.add(point, reward, settings.keep, settings.cells as usize);
+    /// Keeps a trial.
+    fn remember(&mut self, settings: &Settings, trial: Cell) {
+        self.memory.take(trial, settings.keep, settings.cells as usize);
         self.trials = self.trials.saturating_add(1);
     }
 
@@ -242,13 +275,16 @@ impl Model {
         &mut self,
         settings: &Settings,
         (guess, safe): (Guess<'_>, &Point),
-        (point, reward): (&Point, f64),
+        (point, reward): (&Point, Reward),
         known: &Known<'_>,
     ) -> Noted {
         let model = self.fit(known);
-        let before = model.as_ref().map_or(reward, |m| m.mean_at(guess.centre));
+        let before = model.as_ref().map_or(reward.value, |m| m.mean_at(guess.centre));
         let is_known = self.memory.weight() >= KNOWN_AFTER;
-        let anew = self.take(settings, (point, reward), model.as_ref(), known);
+        let counts = self.counts(reward.error, model.as_ref());
+        let reward = reward.value;
+        let trial = Cell::new(point, reward).counting(counts);
+        let anew = self.take(settings, (trial, point, reward), model.as_ref(), known);
         self.looked(point.on_grid() == safe.on_grid());
         let Some(model) = self.fit(known) else {
             // There is a trial at least.
@@ -259,7 +295,8 @@ impl Model {
         let of_safe = model.mean_at(safe);
         let is_known = is_known && !anew;
         let advantage = is_known.then(|| model.deviations(reward - of_safe));
-        let behind = (of_safe - reward) / model.noise().max(LEAST * of_safe.abs());
+        let noise = model.noise() / counts.sqrt();
+        let behind = (of_safe - reward) / noise.max(LEAST * of_safe.abs());
         let debt = if is_known { self.owe(settings, behind) } else { None };
         let expected = model.expected(&best);
         let (expected, error) = (expected.mean, expected.error);
@@ -271,25 +308,28 @@ impl Model {
     pub(super) fn note_safe(
         &mut self,
         settings: &Settings,
-        trial: (&Point, f64),
+        (point, reward): (&Point, Reward),
         known: &Known<'_>,
     ) -> bool {
         let model = self.fit(known);
-        self.take(settings, trial, model.as_ref(), known)
+        let counts = self.counts(reward.error, model.as_ref());
+        let trial = Cell::new(point, reward.value).counting(counts);
+        self.take(settings, (trial, point, reward.value), model.as_ref(), known)
     }
 
     /// Takes a reward in, or puts it aside for a while; whether it was one surprise too many.
     fn take(
         &mut self,
         settings: &Settings,
-        (point, reward): (&Point, f64),
+        (trial, point, reward): (Cell, &Point, f64),
         model: Option<&Surrogate>,
         known: &Known<'_>,
     ) -> bool {
         let is_known = self.memory.weight() >= KNOWN_AFTER && self.memory.has_near(point, NEAR);
         let off = model.filter(|_| is_known).map_or(0.0, |model| {
             let expected = model.expected(point);
-            let error = (expected.error.powi(2) + model.noise().powi(2)).sqrt();
+            let noise = model.noise().powi(2) / trial.weight();
+            let error = (expected.error.powi(2) + noise).sqrt();
             (reward - expected.mean) / error.max(LEAST * expected.mean.abs())
         });
         let better = off > 0.0;
@@ -297,7 +337,7 @@ impl Model {
         let goes_on = surprising && (self.aside.is_empty() || better == self.better);
         if goes_on {
             self.better = better;
-            self.aside.push(Cell::new(point, reward));
+            self.aside.push(trial.clone());
             if self.aside.len() < SURPRISES {
                 return false;
             }
@@ -306,16 +346,37 @@ impl Model {
         if goes_on {
             self.begin_anew();
         }
-        for cell in &aside {
-            self.remember(settings, &cell.point(), cell.mean());
+        for cell in aside {
+            self.remember(settings, cell);
         }
         if !goes_on {
-            self.remember(settings, point, reward);
+            self.remember(settings, trial);
         }
         let mut shape = self.shape.clone();
         shape.improve(&self.seen(known));
         self.shape = shape;
         goes_on
+    }
+
+    /// Whether the safe configuration is known to bring less than a reward that was bad, so that
+    /// having it in force would make it worse.
+    pub(super) fn is_worse(
+        &self,
+        settings: &Settings,
+        safe: &Point,
+        reward: f64,
+        known: &Known<'_>,
+    ) -> bool {
+        if self.memory.weight() < KNOWN_AFTER || !self.memory.has_near(safe, NEAR) {
+            return false;
+        }
+        self.fit(known).is_some_and(|model| {
+            let expected = model.expected(safe);
+            // Some rewards in a row were about as bad as this one.
+            let noise = model.noise().powi(2) / f64::from(settings.alarm_after);
+            let error = (expected.error.powi(2) + noise).sqrt();
+            expected.mean + SURPRISE * error < reward
+        })
     }
 
     /// The safe configuration comes into force, and what is known stays: whether the network is
@@ -441,12 +502,45 @@ mod tests {
         assert!(!model.doubts_safe() && model.aside.is_empty());
     }
 
+    /// Nothing is known of the noise before there is a model: a trial counts as one.
+    #[test]
+    fn a_trial_counts_by_the_part_of_the_noise_that_connections_have() {
+        let mut model = Model::new(1);
+        assert_eq!((model.counts(None, None), model.counts(Some(2.0), None)), (1.0, 1.0));
+        for i in 0..30_u32 {
+            let off = if i % 2 == 0 { 2.0 } else { -2.0 };
+            let trial = Cell::new(&[0.5], 10.0 + off);
+            model.take(
+                &settings(),
+                (trial, &vec![0.5].into(), 10.0 + off),
+                None,
+                &Known::default(),
+            );
+        }
+        let fitted = model.fit(&Known::default()).unwrap();
+        let noise = fitted.noise();
+        let mut of = |usual: f64, error: f64| {
+            model.usual = Some(Usual { log: libm::log(usual * usual) as f32, count: USUAL_MOST });
+            model.counts(Some(error), Some(&fitted))
+        };
+        // A usual one, also where its connections explain more than all the noise there is.
+        for usual in [0.1 * noise, 0.7 * noise, 3.0 * noise] {
+            assert!((of(usual, usual) - 1.0).abs() < 0.02, "{usual}");
+        }
+        // Half of the variance shrinks to nothing, or grows fourfold.
+        let half = 0.5_f64.sqrt() * noise;
+        assert!((of(half, 1e-3 * half) - 2.0).abs() < 0.15, "{}", of(half, 1e-3 * half));
+        assert!((of(half, 2.0 * half) - 0.4).abs() < 0.02, "{}", of(half, 2.0 * half));
+        assert_eq!((of(noise, 1e-9), of(noise, 1e9)), (COUNTS.1, COUNTS.0));
+        assert_eq!((of(noise, 0.0), of(noise, f64::NAN)), (1.0, 1.0));
+    }
+
     /// What was known of the network before is kept in part, and only where there was much.
     #[test]
     fn another_network_begins_with_a_part_of_what_is_known() {
         let mut model = Model::new(1);
         for i in 0..12_u32 {
-            model.remember(&settings(), &[f64::from(i) / 12.0], 1.0);
+            model.remember(&settings(), Cell::new(&[f64::from(i) / 12.0], 1.0));
         }
         assert_eq!(model.trials(), 12);
         model.debt = 5.0;
@@ -457,7 +551,7 @@ mod tests {
         assert!((model.before.weight() / weight - BEFORE.0).abs() < 1e-3);
         // Five trials are too few to be worth it.
         let before = model.before.clone();
-        (0..5).for_each(|_| model.remember(&settings(), &[0.5], 9.0));
+        (0..5).for_each(|_| model.remember(&settings(), Cell::new(&[0.5], 9.0)));
         model.begin_anew();
         assert_eq!(model.before, before);
     }

@@ -64,6 +64,34 @@ fn it_is_nearer_and_sooner_there_than_by_gradients() {
     assert!(model < 0.6 * pairs, "model {model}, pairs {pairs}");
 }
 
+/// A thousand times as many connections in every other interval: what trials lack in the second half
+/// of a run, with and without the error of their rewards told.
+#[test]
+fn what_many_connections_brought_counts_for_more() {
+    let lack = |told: bool, seed: u64| {
+        let mut learner = learner(calm());
+        let mut sum = 0.0;
+        for round in 0..160 {
+            let trial = learner.propose(seed * 1_000_003 + round);
+            let lacks = quadratic(&trial.point, &BEST);
+            let is_late = round >= 80 && trial.purpose != Purpose::Check;
+            sum -= if is_late { lacks / 80.0 } else { 0.0 };
+            let connections: f64 = if round % 2 == 0 { 20.0 } else { 20_000.0 };
+            let error = 2.0 / connections.sqrt();
+            let off = error * noise(seed * 7919 + round) + 0.05 * noise(seed * 104_729 + round);
+            let reward = Reward { value: 10.0 + lacks + off, error: told.then_some(error) };
+            learner.observe_knowing(&trial, Some(reward), false, &Known::default());
+        }
+        sum
+    };
+    let of = |told| (0..16).map(|seed| lack(told, seed) / 16.0).sum::<f64>();
+    let (told, untold) = (of(true), of(false));
+    println!(
+        "late trials lack {told:.4} where the errors are told, {untold:.4} where they are not"
+    );
+    assert!(told < 0.8 * untold, "{told} {untold}");
+}
+
 #[test]
 fn trials_stay_in_reach_and_in_the_box() {
     let settings = calm();
@@ -106,7 +134,7 @@ fn an_aggregate_that_is_unlike_the_others_goes_its_own_way() {
             let reward = quadratic(&trial.point, &BEST);
             sum -= if round < 75 { 0.0 } else { reward / 75.0 };
             let noisy = 0.1 * noise(seed * 7919 + round);
-            learner.observe_knowing(&trial, Some(5.0 + reward + noisy), false, known);
+            learner.observe_knowing(&trial, Some((5.0 + reward + noisy).into()), false, known);
         }
         sum
     };
@@ -130,7 +158,8 @@ fn what_others_found_is_where_it_begins() {
             let trial = learner.propose_knowing(round, known);
             let reward = quadratic(&trial.point, &BEST);
             sum -= reward / 12.0;
-            learner.observe_knowing(&trial, Some(5.0 + reward + 0.1 * noise(round)), false, known);
+            let came = 5.0 + reward + 0.1 * noise(round);
+            learner.observe_knowing(&trial, Some(came.into()), false, known);
         }
         sum
     };
@@ -219,6 +248,29 @@ fn an_alarm_forgets_and_the_safe_configuration_teaches() {
     }
     assert_eq!(fell, Some(2));
     assert!(learner.steps() >= 3, "{}", learner.steps());
+}
+
+/// The safe configuration brings 5 and what is learnt 10. Rewards fall for good, to 7.
+#[test]
+fn a_safe_configuration_that_is_known_to_be_worse_does_not_come_into_force() {
+    let after_a_fall = |to: f64, broken: bool| {
+        let mut learner = Learner::new(Settings::of(Preset::Model), vec![0.7; 3], vec![0.1; 3], 3);
+        let mut fell_back = false;
+        let mut spared = 0;
+        for round in 0..120_u64 {
+            let trial = learner.propose(round);
+            let near = libm::exp(30.0 * quadratic(&trial.point, &[0.1; 3]));
+            let better = if round < 100 { 10.0 } else { to };
+            let reward = better + near * (5.0 - better) + 0.1 * noise(round);
+            let lesson = learner.observe(&trial, Some(reward), broken && round >= 100);
+            fell_back |= matches!(lesson.outcome, Outcome::FellBack { .. });
+            spared += u32::from(lesson.spared.is_some());
+        }
+        (fell_back, spared)
+    };
+    assert_eq!(after_a_fall(7.0, false), (false, 1), "the alarm is spared, and once");
+    assert_eq!(after_a_fall(3.0, false), (true, 0), "nothing says that the safe one is worse");
+    assert!(after_a_fall(7.0, true).0, "a guard that breaks is another thing");
 }
 
 #[test]

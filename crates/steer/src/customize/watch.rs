@@ -16,6 +16,9 @@ pub struct Watch {
     mean: f64,
     variance: f64,
     bad: u32,
+    /// Whether a guard was broken in one of them.
+    #[serde(default, skip_serializing_if = "core::ops::Not::not")]
+    broke: bool,
 }
 
 /// Why the safe configuration is in force.
@@ -54,6 +57,11 @@ impl Watch {
         self.bad
     }
 
+    /// Whether a guard was broken in one of those.
+    pub fn broke(&self) -> bool {
+        self.broke
+    }
+
     /// The reward below which an interval is bad, once there is a usual one.
     pub fn limit(&self, settings: &Settings) -> Option<f64> {
         // A reward that never varies would make any difference an alarm.
@@ -76,6 +84,7 @@ impl Watch {
         let limit = self.limit(settings);
         let low = limit.is_some_and(|limit| reward < limit);
         self.bad = if low || broken { self.bad + 1 } else { 0 };
+        self.broke = broken || (self.broke && self.bad > 0);
         if self.bad >= settings.alarm_after {
             return Some(match limit.filter(|_| low) {
                 Some(limit) => Alarm::Reward { mean: self.mean, limit },
