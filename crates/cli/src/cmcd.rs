@@ -48,14 +48,12 @@ fn is_pipe(path: &Path) -> bool {
 
 fn follow(args: &Follow) -> Result<(), Failure> {
     let reader = reader(&args.lines, &args.service)?;
-    let token = std::fs::read_to_string(&args.token_file)
-        .map_err(|e| cannot("read", &args.token_file, &e))?;
     let mut memory = Memory::open(&args.folder);
     let mut log = args.log.as_deref().map(|path| open(path, memory.place())).transpose()?;
     let listener = args.listen.map(|address| listen(args, address)).transpose()?;
     let edge = Edge::start(&Options {
         engine: args.at.engine.clone(),
-        token,
+        token: args.token_file.clone().into(),
         authority: args.at.ca.clone(),
         folder: args.folder.clone(),
     })

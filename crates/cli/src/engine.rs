@@ -4,7 +4,8 @@ use serde::Serialize;
 use serde_json::{Map, Value, json};
 use trimtab_engine as engine;
 use trimtab_fleet_client::{
-    Action, Client, EndSafe, KnobInfo, Listing, Name, NewSafe, OrderBody, ServiceInfo,
+    Action, Client, EndSafe, KnobInfo, Listing, Name, NewSafe, NewToken, OrderBody, RotateToken,
+    Secret, ServiceInfo,
 };
 
 use crate::args::{
@@ -86,17 +87,15 @@ fn audit(args: &Audit) -> Result<(), Failure> {
 
 pub(crate) fn client(ask: &AskEngine) -> Result<Client, Failure> {
     let token = match (&ask.token_file, std::env::var("TRIMTAB_TOKEN")) {
-        (Some(file), _) => std::fs::read_to_string(file).map_err(|e| {
-            trimtab_fleet_client::Error::NoToken(format!("cannot read {}: {e}", file.display()))
-        }),
-        (None, Ok(token)) => Ok(token),
+        (Some(file), _) => Ok(Secret::File(file.clone())),
+        (None, Ok(token)) => Ok(Secret::Text(token)),
         (None, Err(_)) => Err(trimtab_fleet_client::Error::NoToken(
             "give one with --token-file or TRIMTAB_TOKEN; `trimtab engine token add` makes one"
                 .to_owned(),
         )),
     };
     let token = token.map_err(Failure::input)?;
-    Client::new(&ask.at.engine, &token, ask.at.ca.as_deref()).map_err(Failure::input)
+    Client::new(&ask.at.engine, token, ask.at.ca.as_deref()).map_err(Failure::input)
 }
 
 pub(crate) fn show<T: Serialize>(
@@ -192,9 +191,15 @@ fn changes(before: &Value, after: &Value) -> String {
 
 fn token(command: TokenCommand) -> Result<(), Failure> {
     match command {
-        TokenCommand::Add { name, role, service, prefix, config } => {
-            let token = engine::add_token(&config, &name, role.into(), service, prefix)
-                .map_err(Failure::input)?;
+        TokenCommand::Add { name, role, service, prefix, expires, config } => {
+            let new =
+                NewToken { name, role: role.into(), services: service, prefixes: prefix, expires };
+            let token = engine::add_token(&config, &new).map_err(Failure::input)?;
+            print(&(token + "\n"))
+        }
+        TokenCommand::Rotate { name, expires, overlap, config } => {
+            let asked = RotateToken { name, expires, overlap };
+            let token = engine::rotate_token(&config, &asked).map_err(Failure::input)?;
             print(&(token + "\n"))
         }
         TokenCommand::List { json, config } => {

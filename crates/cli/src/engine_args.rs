@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueEnum};
 use trimtab_engine::AuditMark;
-use trimtab_fleet_client::{Hold, Name, Role};
+use trimtab_fleet_client::{Hold, Name, Role, Validity};
 
 use crate::study_args::{ExperimentCommand, RolloutCommand};
 
@@ -115,7 +115,7 @@ pub(crate) enum EngineCommand {
     /// Give a configuration to more and more aggregates, and take it back when a guard metric breaks.
     #[command(subcommand)]
     Rollout(RolloutCommand),
-    /// Make, list and revoke tokens, on the engine's machine.
+    /// Make, rotate, list and revoke tokens, on the engine's machine.
     #[command(subcommand)]
     Token(TokenCommand),
 }
@@ -136,11 +136,29 @@ pub(crate) enum TokenCommand {
         /// given several times [default: any]
         #[arg(long, value_name = "SUBNET")]
         prefix: Vec<String>,
+        /// For how long it is valid, e.g. 90d, or never
+        #[arg(long, value_name = "TIME", default_value_t)]
+        expires: Validity,
         /// The engine's configuration
         #[arg(long, value_name = "FILE", default_value = "/etc/trimtab/engine.toml")]
         config: PathBuf,
     },
-    /// List all tokens, without their secrets.
+    /// Give a token another secret and print it. The one before is valid for a while, so that its user
+    /// can take the new one without an outage.
+    Rotate {
+        /// The token's name
+        name: String,
+        /// For how long the new secret is valid, e.g. 90d, or never
+        #[arg(long, value_name = "TIME", default_value_t)]
+        expires: Validity,
+        /// For how long the secret before is valid still, at most until it expires
+        #[arg(long, value_name = "TIME", default_value = "1d")]
+        overlap: Validity,
+        /// The engine's configuration
+        #[arg(long, value_name = "FILE", default_value = "/etc/trimtab/engine.toml")]
+        config: PathBuf,
+    },
+    /// List all tokens with when they expire and were last used, without their secrets.
     List {
         /// As JSON
         #[arg(long)]

@@ -10,7 +10,7 @@ use crate::clock::now_ms;
 use crate::engine::{Engine, log};
 use crate::error::Error;
 use crate::safe;
-use crate::store::{Due, Line, StoreError};
+use crate::store::{Due, Line, StoreError, Use};
 use crate::studies::{self, Looked};
 
 /// Aggregates of one commit: enough to make it cheap, few enough not to hold up reports.
@@ -24,6 +24,8 @@ const FORGET_MAX: usize = 2000;
 
 /// How often to look whether lines of the audit are old enough to go.
 const AUDIT_EVERY_MS: i64 = 3_600_000;
+/// Between two warnings about tokens that expire soon.
+const WARN_EVERY_MS: i64 = 24 * 3_600_000;
 
 /// How long things are kept, in ms.
 #[derive(Clone, Copy, Debug)]
@@ -46,8 +48,14 @@ pub(crate) fn start(
 /// Rounds until the engine ends. One that panics is said and counted, and the next one begins: the API must not go on
 /// alone.
 fn run(engine: &Engine, keeps: Keeps) {
-    let mut round =
-        Round { engine, keeps, looked: Looked::default(), told: None, audit_looked_ms: None };
+    let mut round = Round {
+        engine,
+        keeps,
+        looked: Looked::default(),
+        told: None,
+        audit_looked_ms: None,
+        warn_at_ms: 0,
+    };
     let mut since_ms = engine.started_ms;
     while !engine.ending.load(Ordering::Relaxed) {
         let done = catch_unwind(AssertUnwindSafe(|| round.go(since_ms)));
@@ -74,6 +82,9 @@ fn run(engine: &Engine, keeps: Keeps) {
     if let Err(e) = write_refusals(engine, engine.attempts.take_all(now_ms())) {
         log(&format!("the last refusals are not in the audit: {e}"));
     }
+    if let Err(e) = write_uses(engine, engine.who.take_uses(now_ms(), true)) {
+        log(&format!("when tokens were last used is not kept: {e}"));
+    }
 }
 
 /// Writes lines about refusals into the audit.
@@ -88,6 +99,11 @@ fn write_refusals(engine: &Engine, lines: Vec<Line>) -> Result<(), StoreError> {
     done
 }
 
+/// Writes down when tokens were used.
+fn write_uses(engine: &Engine, uses: Vec<Use>) -> Result<(), StoreError> {
+    if uses.is_empty() { Ok(()) } else { engine.store.used(&uses) }
+}
+
 /// What is kept from one round to the next.
 struct Round<'a> {
     engine: &'a Engine,
@@ -97,6 +113,8 @@ struct Round<'a> {
     told: Option<StoreError>,
     /// When it last looked for lines of the audit that are old enough to go.
     audit_looked_ms: Option<i64>,
+    /// When to warn next of tokens that expire.
+    warn_at_ms: i64,
 }
 
 impl Round<'_> {
@@ -106,7 +124,10 @@ impl Round<'_> {
         let before_ms = now_ms() - self.keeps.decisions_ms;
         let forgot = self.engine.store.forget(before_ms, FORGET_MAX);
         let written = write_refusals(self.engine, self.engine.attempts.take(now_ms()));
-        let trouble = done.err().or(forgot.err()).or(written.err()).or(self.forget_audit().err());
+        let used = write_uses(self.engine, self.engine.who.take_uses(now_ms(), false));
+        self.warn_of_tokens();
+        let aside = self.forget_audit().err();
+        let trouble = done.err().or(forgot.err()).or(written.err()).or(used.err()).or(aside);
         match &trouble {
             None if self.told.is_some() => log("intervals are closed again"),
             Some(e) => {
@@ -119,6 +140,19 @@ impl Round<'_> {
         }
         self.told.clone_from(&trouble);
         trouble
+    }
+
+    /// Says once a day which tokens expire soon.
+    fn warn_of_tokens(&mut self) {
+        let now = now_ms();
+        if now < self.warn_at_ms {
+            return;
+        }
+        let warning = self.engine.who.warning(now);
+        // With nothing to say it looks again in a second: the first requests have the list read.
+        let wait_ms = if warning.is_some() { WARN_EVERY_MS } else { 1000 };
+        warning.iter().for_each(|warning| log(warning));
+        self.warn_at_ms = now + wait_ms;
     }
 
     /// Lets go of old lines of the audit, where nobody looked for a while.

@@ -100,6 +100,9 @@ mod tests {
             prefixes: Vec::new(),
             created_ms: 0,
             revoked_ms: None,
+            expires_ms: None,
+            used_ms: None,
+            former: None,
         }
     }
 

@@ -8,7 +8,7 @@ use axum::routing::get;
 
 use crate::engine::Engine;
 
-const FILES: [(&str, &str, &str); 9] = [
+const FILES: [(&str, &str, &str); 10] = [
     ("/", "text/html; charset=utf-8", include_str!("dashboard/index.html")),
     ("/assets/style.css", "text/css; charset=utf-8", include_str!("dashboard/style.css")),
     ("/assets/api.js", "text/javascript; charset=utf-8", include_str!("dashboard/api.js")),
@@ -17,6 +17,7 @@ const FILES: [(&str, &str, &str); 9] = [
     ("/assets/studies.js", "text/javascript; charset=utf-8", include_str!("dashboard/studies.js")),
     ("/assets/hosts.js", "text/javascript; charset=utf-8", include_str!("dashboard/hosts.js")),
     ("/assets/safe.js", "text/javascript; charset=utf-8", include_str!("dashboard/safe.js")),
+    ("/assets/tokens.js", "text/javascript; charset=utf-8", include_str!("dashboard/tokens.js")),
     ("/assets/main.js", "text/javascript; charset=utf-8", include_str!("dashboard/main.js")),
 ];
 

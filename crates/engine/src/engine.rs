@@ -1,11 +1,11 @@
 //! What the parts of the engine share.
 
 use std::collections::{HashMap, HashSet};
-use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 use tokio::sync::broadcast;
-use trimtab_fleet_client::{Name, Token};
+use trimtab_fleet_client::Name;
 
 use crate::clock::now_ms;
 use crate::comparisons::Comparisons;
@@ -17,9 +17,8 @@ use crate::metrics::Metrics;
 use crate::refusals::Refusals;
 use crate::safe::Safe;
 use crate::store::{Store, StoreError};
+use crate::who::{Found, Who};
 
-/// How long the list of tokens is believed; another process may revoke one.
-const TOKENS_FOR_MS: i64 = 2000;
 /// A burst of requests of a token, in seconds of its rate.
 const BURST_S: f64 = 10.0;
 /// Names that are remembered; beyond, the store is asked again.
@@ -51,8 +50,7 @@ pub(crate) struct Engine {
     /// Set when the engine ends: who waits is answered.
     pub(crate) ending: AtomicBool,
     learning: RwLock<Arc<dyn Learning>>,
-    tokens: RwLock<Arc<HashMap<Vec<u8>, Token>>>,
-    tokens_read_ms: AtomicI64,
+    pub(crate) who: Who,
     /// When each token's allowance was last counted, and what was left of it then.
     allowances: Mutex<HashMap<i64, (i64, f64)>>,
     /// The same for new aggregates.
@@ -91,8 +89,7 @@ impl Engine {
             comparisons: Comparisons::default(),
             ending: AtomicBool::new(false),
             learning: RwLock::new(parts.learning),
-            tokens: RwLock::default(),
-            tokens_read_ms: AtomicI64::new(i64::MIN),
+            who: Who::default(),
             allowances: Mutex::default(),
             made: Mutex::default(),
             seen: Mutex::default(),
@@ -109,26 +106,19 @@ impl Engine {
         *self.learning.write().unwrap_or_else(PoisonError::into_inner) = learning;
     }
 
-    /// Whose token it is that has this hash; the list is read again when it is old. Blocks.
-    pub(crate) fn token(&self, hash: &[u8], now_ms: i64) -> Result<Option<Token>, StoreError> {
-        if now_ms.saturating_sub(self.tokens_read_ms.load(Ordering::Relaxed)) >= TOKENS_FOR_MS {
-            self.read_tokens(now_ms)?;
-        }
-        let tokens = self.tokens.read().unwrap_or_else(PoisonError::into_inner).clone();
-        // Looked up by hash: how long that takes tells of the hash, of which nobody can make a token.
-        Ok(tokens.get(hash).filter(|token| token.revoked_ms.is_none()).cloned())
+    /// Whose token it is that has this hash. Blocks.
+    pub(crate) fn token(&self, hash: &[u8], now_ms: i64) -> Result<Found, StoreError> {
+        self.who.find(hash, now_ms, || self.store.tokens())
     }
 
-    /// Whether the store answers; it is asked only where the list of tokens is old. Blocks.
+    /// Whether the store answers; it is asked only where the list of tokens is not new. Blocks.
     pub(crate) fn store_answers(&self, now_ms: i64) -> Result<(), StoreError> {
         self.token(&[], now_ms).map(|_| ())
     }
 
     /// Reads the tokens from the store.
     pub(crate) fn read_tokens(&self, now_ms: i64) -> Result<(), StoreError> {
-        let all = self.store.tokens()?.into_iter().map(|kept| (kept.hash, kept.token)).collect();
-        *self.tokens.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(all);
-        self.tokens_read_ms.store(now_ms, Ordering::Relaxed);
+        self.who.set(self.store.tokens()?, now_ms);
         Ok(())
     }
 

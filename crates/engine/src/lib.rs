@@ -33,6 +33,7 @@ mod studies;
 mod study_tables;
 mod tables;
 mod tokens;
+mod who;
 
 pub use audit::check_audit;
 pub use config::{BrokerSettings, Config, ConfigError, Keep, Limits, PostgresSettings, Tls};
@@ -44,4 +45,4 @@ pub use tables::{
     aggregate_text, aggregates_text, audit_check_text, audit_text, comparisons_text, explain_text,
     safe_text, status_text, tokens_text,
 };
-pub use tokens::{add_token, list_tokens, revoke_token};
+pub use tokens::{add_token, list_tokens, revoke_token, rotate_token};

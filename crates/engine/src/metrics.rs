@@ -10,6 +10,8 @@ use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::{Metric, Registry, Unit};
 use trimtab_fleet_client::Counts;
 
+use crate::who::Standing;
+
 /// The type of what [`Metrics::page`] writes.
 pub(crate) const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
@@ -38,6 +40,7 @@ pub(crate) struct Metrics {
     safe: Gauge,
     behind: Gauge<f64, AtomicU64>,
     panics: Counter,
+    tokens: Family<Label, Gauge>,
 }
 
 /// Puts a new metric on the page.
@@ -103,6 +106,11 @@ impl Metrics {
                 "closer_panics",
                 "Times that what closes intervals had to be started again",
             ),
+            tokens: counted(
+                r,
+                "tokens",
+                "Tokens that are not revoked: valid, expiring within 14 days, and expired",
+            ),
             registry,
         }
     }
@@ -144,6 +152,14 @@ impl Metrics {
         self.panics.inc();
     }
 
+    /// How many tokens there are.
+    pub(crate) fn tokens(&self, Standing { valid, expiring, expired }: Standing) {
+        let lasting = valid - expiring;
+        for (state, count) in [("valid", lasting), ("expiring", expiring), ("expired", expired)] {
+            self.tokens.get_or_create(&[("state", state.to_owned())]).set(count as i64);
+        }
+    }
+
     /// The page, with aggregates that are set aside, services that are kept safe, and how far behind
     /// closing is, in seconds.
     pub(crate) fn page(
@@ -177,6 +193,7 @@ mod tests {
         metrics.closed("tv", 5, 4, 0.2);
         metrics.store_error();
         metrics.study("rollout rolled back");
+        metrics.tokens(Standing { valid: 9, expiring: 2, expired: 1 });
         let counts = Counts { aggregates: 7, paused: 1, pinned: 2, ..Counts::default() };
         let page = metrics.page(&counts, (1, 2), 2.5);
         for line in [
@@ -195,6 +212,9 @@ mod tests {
             "trimtab_engine_damaged_aggregates 1",
             "trimtab_engine_safe_services 2",
             "trimtab_engine_behind_seconds 2.5",
+            "trimtab_engine_tokens{state=\"valid\"} 7",
+            "trimtab_engine_tokens{state=\"expiring\"} 2",
+            "trimtab_engine_tokens{state=\"expired\"} 1",
             "# EOF",
         ] {
             assert!(page.lines().any(|l| l == line), "{line}\n{page}");

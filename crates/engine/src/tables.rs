@@ -6,8 +6,8 @@ use comfy_table::{CellAlignment, Table};
 use serde_json::Value;
 use trimtab_fleet_client::experiment::Effect;
 use trimtab_fleet_client::{
-    AggregateBody, AggregatesBody, AuditBody, ComparisonsBody, DecisionsBody, SafeBody, SafeOrder,
-    StatusBody, Token,
+    AggregateBody, AggregatesBody, AuditBody, ComparisonsBody, DecisionsBody, Expiring, SafeBody,
+    SafeOrder, StatusBody, Token,
 };
 
 use crate::store::AuditCheck;
@@ -119,6 +119,14 @@ pub fn status_text(status: &StatusBody) -> String {
         );
     }
     text.push_str(&orders(&status.safe));
+    for Expiring { name, expires_ms } in &status.expiring {
+        let at = time(*expires_ms);
+        let _ = writeln!(
+            text,
+            "the token {name} expires on {at} UTC: `trimtab engine token rotate {name}` makes \
+             another secret"
+        );
+    }
     let mut rows = table(["SERVICE", "INTERVAL", "ALGORITHM", "REWARD", "KNOBS"], &[1]);
     for service in &status.services {
         let names: Vec<&str> = service.knobs.iter().map(|knob| knob.name.as_str()).collect();
@@ -262,14 +270,26 @@ pub fn audit_check_text(check: &AuditCheck) -> String {
 
 /// Every token.
 pub fn tokens_text(tokens: &[Token]) -> String {
-    let mut rows = table(["NAME", "ROLE", "SERVICES", "MADE (UTC)", "REVOKED (UTC)"], &[]);
+    let head = ["NAME", "ROLE", "SERVICES", "MADE (UTC)", "EXPIRES (UTC)", "LAST USED (UTC)", ""];
+    let mut rows = table(head, &[]);
     for token in tokens {
+        let remark = match (token.revoked_ms, &token.former) {
+            (Some(at), _) => format!("revoked {}", time(at)),
+            (None, Some(former)) => format!(
+                "the secret before: until {}, last used {}",
+                time(former.expires_ms),
+                former.used_ms.map_or_else(|| "never".to_owned(), time)
+            ),
+            (None, None) => String::new(),
+        };
         rows.add_row([
             token.name.clone(),
             token.role.name().to_owned(),
             token.services.join(", "),
             time(token.created_ms),
-            token.revoked_ms.map_or_else(|| "-".to_owned(), time),
+            token.expires_ms.map_or_else(|| "never".to_owned(), time),
+            token.used_ms.map_or_else(|| "never".to_owned(), time),
+            remark,
         ]);
     }
     finish(&rows)

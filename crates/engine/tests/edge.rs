@@ -34,7 +34,7 @@ fn free_port() -> u16 {
 fn options(site: &Site, url: &str, token: &str) -> Options {
     Options {
         engine: url.to_owned(),
-        token: token.to_owned(),
+        token: token.into(),
         authority: None,
         folder: site.folder.path().join("edge"),
     }

@@ -16,6 +16,7 @@ use crate::api::{
     StopExperiment,
 };
 use crate::error::Error;
+use crate::secret::{Credential, Secret};
 
 /// Longer than anything that an engine lets wait.
 const ANSWER_WITHIN: Duration = Duration::from_secs(90);
@@ -36,17 +37,22 @@ pub struct Listing {
 /// Whom to ask, and as whom.
 pub struct Client {
     url: String,
-    token: String,
+    token: Credential,
     agent: Agent,
 }
 
 impl Client {
-    /// Asks the engine at a URL with a token; `authority` is a file with the certificates in PEM
+    /// Asks the engine at a URL with a token, or a file with one that is read again when it changes;
+    /// `authority` is a file with the certificates in PEM
     /// that it is trusted by, where those of the web are not.
     ///
     /// # Errors
-    /// The file cannot be read, or has no certificate.
-    pub fn new(url: &str, token: &str, authority: Option<&Path>) -> Result<Self, Error> {
+    /// A file cannot be read, or has no certificate or token.
+    pub fn new(
+        url: &str,
+        token: impl Into<Secret>,
+        authority: Option<&Path>,
+    ) -> Result<Self, Error> {
         let mut config =
             Agent::config_builder().http_status_as_error(false).timeout_global(Some(ANSWER_WITHIN));
         if let Some(path) = authority {
@@ -65,7 +71,8 @@ impl Client {
             config = config.tls_config(TlsConfig::builder().root_certs(roots).build());
         }
         let url = url.trim_end_matches('/').to_owned();
-        Ok(Self { url, token: token.trim().to_owned(), agent: config.build().into() })
+        let token = Credential::new(token.into())?;
+        Ok(Self { url, token, agent: config.build().into() })
     }
 
     /// Whom it asks.
@@ -88,9 +95,11 @@ impl Client {
             return serde_json::from_str(&text)
                 .map_err(|e| gone(&format!("something else does, or another version: {e}")));
         }
-        let said = serde_json::from_str::<ErrorBody>(&text)
-            .map_or_else(|_| format!("it answers {status}"), |body| body.message);
+        let body = serde_json::from_str::<ErrorBody>(&text).ok();
+        let is_expired = body.as_ref().is_some_and(|body| body.reason == "expired");
+        let said = body.map_or_else(|| format!("it answers {status}"), |body| body.message);
         Err(match status.as_u16() {
+            401 if is_expired => Error::Expired { url: self.url.clone(), reason: said },
             401 => Error::Token { url: self.url.clone(), reason: said },
             403 => Error::NotAllowed { url: self.url.clone(), reason: said },
             429 | 503 => Error::Later(said),
@@ -101,14 +110,16 @@ impl Client {
     fn get<T: DeserializeOwned>(&self, path: &str, query: &[(&str, String)]) -> Result<T, Error> {
         let query = query.iter().map(|(name, value)| (*name, value.as_str()));
         let request = self.agent.get(format!("{}{path}", self.url)).query_pairs(query);
-        self.read(request.header("Authorization", format!("Bearer {}", self.token)).call())
+        self.read(request.header("Authorization", format!("Bearer {}", self.token.now())).call())
     }
 
     fn post<T: DeserializeOwned>(&self, path: &str, body: &impl Serialize) -> Result<T, Error> {
         let text = serde_json::to_string(body).expect("what is sent is plain data");
         let request =
             self.agent.post(format!("{}{path}", self.url)).content_type("application/json");
-        self.read(request.header("Authorization", format!("Bearer {}", self.token)).send(text))
+        self.read(
+            request.header("Authorization", format!("Bearer {}", self.token.now())).send(text),
+        )
     }
 
     /// How the engine does.

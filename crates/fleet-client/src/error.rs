@@ -27,6 +27,14 @@ pub enum Error {
         /// What it said.
         reason: String,
     },
+    /// The token has expired, or its secret was replaced by another.
+    #[error("the engine at {url} does not take this token any more: {reason}")]
+    Expired {
+        /// Where it was asked.
+        url: String,
+        /// What it said: whose token, since when, and what makes another secret.
+        reason: String,
+    },
     /// The engine has too much to do, or its store does not answer.
     #[error("the engine says to come back later: {0}")]
     Later(String),

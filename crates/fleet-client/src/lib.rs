@@ -11,11 +11,13 @@ mod api;
 mod client;
 pub mod edge;
 mod error;
+mod secret;
 #[cfg(test)]
 mod stand_in;
 
 pub use api::*;
 pub use client::{Client, Listing};
 pub use error::Error;
+pub use secret::Secret;
 /// Arms, designs and what they show.
 pub use trimtab_fleet::experiment;

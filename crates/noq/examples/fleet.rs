@@ -164,7 +164,7 @@ async fn main() -> Result<(), Failure> {
     };
     let edge = Arc::new(Edge::start(&Options {
         engine: engine.clone(),
-        token: std::fs::read_to_string(token)?,
+        token: trimtab_fleet_client::Secret::File(token.into()),
         authority: None,
         folder: "edge".into(),
     })?);

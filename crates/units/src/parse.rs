@@ -65,7 +65,7 @@ fn scaled(
 
 impl FromStr for Duration {
     type Err = ParseUnitError;
-    /// Parses `250us`, `40ms`, `1.5 s`, `2min`, `1h`. Case does not matter.
+    /// Parses `250us`, `40ms`, `1.5 s`, `2min`, `1h`, `90d`. Case does not matter.
     fn from_str(text: &str) -> Result<Self, ParseUnitError> {
         let table = [
             ("ns", 1.0),
@@ -76,8 +76,9 @@ impl FromStr for Duration {
             ("sec", 1e9),
             ("min", 60e9),
             ("h", 3600e9),
+            ("d", 86_400e9),
         ];
-        let ns = scaled(text, "duration", "ns, us, ms, s, min, h", &table)?;
+        let ns = scaled(text, "duration", "ns, us, ms, s, min, h, d", &table)?;
         Ok(Duration::from_nanos((ns + 0.5) as u64))
     }
 }
@@ -131,6 +132,7 @@ mod tests {
         assert_eq!("40ms".parse(), Ok(Duration::from_millis(40)));
         assert_eq!(" 1.5 s ".parse(), Ok(Duration::from_millis(1500)));
         assert_eq!("250µs".parse(), Ok(Duration::from_micros(250)));
+        assert_eq!("90d".parse(), Ok(Duration::from_secs(90 * 86_400)));
         assert_eq!("150KB".parse(), Ok(Bytes::new(150_000)));
         assert_eq!("64KiB".parse(), Ok(Bytes::new(65_536)));
         assert_eq!("12 Mbit/s".parse(), Ok(Rate::from_bytes_per_sec(1_500_000)));

@@ -50,7 +50,7 @@ impl Fleet {
         }))
     }
 
-    /// The same with the token, which may have changed since the configuration was read.
+    /// The same for an edge, which reads the token again when its file changes; there has to be one.
     pub(crate) fn options(&self) -> Result<Options, String> {
         let wrong = |why: String| {
             format!(
@@ -65,7 +65,7 @@ impl Fleet {
         }
         Ok(Options {
             engine: self.engine.clone(),
-            token,
+            token: self.token_file.clone().into(),
             authority: self.authority.clone(),
             folder: self.folder.clone(),
         })

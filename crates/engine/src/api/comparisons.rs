@@ -14,7 +14,7 @@ use crate::engine::Engine;
 /// `POST /v1/comparisons`
 pub(super) async fn tell(
     State(engine): State<Arc<Engine>>,
-    Extension(Asker(token)): Extension<Asker>,
+    Extension(Asker { token, .. }): Extension<Asker>,
     sent: Sent<HostComparisons>,
 ) -> Result<Json<Done>, Refusal> {
     engine.comparisons.keep(&token, sent.value, now_ms()).map_err(Refusal::oversized)?;

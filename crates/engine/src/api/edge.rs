@@ -45,7 +45,7 @@ fn whole(number: u64, what: &str) -> Result<i64, Refusal> {
 /// `POST /v1/reports`
 pub(super) async fn report(
     State(engine): State<Arc<Engine>>,
-    Extension(Asker(token)): Extension<Asker>,
+    Extension(Asker { token, .. }): Extension<Asker>,
     sent: Sent<ReportBatch>,
 ) -> Result<Json<ReportAnswer>, Refusal> {
     let now = now_ms();
@@ -220,7 +220,7 @@ async fn within_quota(
 /// `POST /v1/configurations`
 pub(super) async fn configurations(
     State(engine): State<Arc<Engine>>,
-    Extension(Asker(token)): Extension<Asker>,
+    Extension(Asker { token, .. }): Extension<Asker>,
     sent: Sent<ConfigurationQuery>,
 ) -> Result<Json<ConfigurationAnswer>, Refusal> {
     let ConfigurationQuery { have, wait_s } = sent.value;

@@ -16,13 +16,18 @@ use crate::clock::now_ms;
 use crate::engine::Engine;
 use crate::refusals::{self, Attempt};
 use crate::secret;
+use crate::who::Found;
 
 /// A body has to come within this time: 4 MB by a link of 2 Mbit/s.
 const BODY_WITHIN: std::time::Duration = std::time::Duration::from_secs(20);
 
 /// Who asks; an extension of requests that passed the gate, and of answers to who has a token.
 #[derive(Clone, Debug)]
-pub(crate) struct Asker(pub(crate) Arc<Token>);
+pub(crate) struct Asker {
+    pub(crate) token: Arc<Token>,
+    /// When the secret expires that it asks with.
+    pub(crate) expires_ms: Option<i64>,
+}
 
 /// The roles that may use a route.
 #[derive(Clone)]
@@ -35,23 +40,32 @@ pub(crate) struct Gate {
 pub(crate) async fn pass(State(gate): State<Gate>, mut request: Request, next: Next) -> Response {
     let given = request.headers().get(AUTHORIZATION).cloned();
     let now = now_ms();
-    let asker = match identify(&gate, given, now).await {
-        Ok(token) => Asker(Arc::new(token)),
+    let (asker, response) = match identify(&gate, given, now).await {
+        Ok(Found::Valid(token, expires_ms)) => {
+            let response = permit(&gate, &token, now).map_err(Refusal::into_response);
+            (Asker { token, expires_ms }, response)
+        }
+        Ok(Found::Expired(token, why)) => {
+            (Asker { token, expires_ms: None }, Err(Refusal::expired(why).into_response()))
+        }
+        Ok(Found::Unknown) => {
+            return Refusal::token("the token is unknown or revoked").into_response();
+        }
         Err(refusal) => return refusal.into_response(),
     };
-    let mut response = match permit(&gate, &asker.0, now) {
+    let mut response = match response {
         Ok(()) => {
             request.extensions_mut().insert(asker.clone());
             next.run(request).await
         }
-        Err(refusal) => refusal.into_response(),
+        Err(refused) => refused,
     };
     response.extensions_mut().insert(asker);
     response
 }
 
 /// Whose token it is.
-async fn identify(gate: &Gate, given: Option<HeaderValue>, now: i64) -> Result<Token, Refusal> {
+async fn identify(gate: &Gate, given: Option<HeaderValue>, now: i64) -> Result<Found, Refusal> {
     let given = given.ok_or_else(|| {
         Refusal::token("this needs a token, in the header `Authorization: Bearer TOKEN`")
     })?;
@@ -65,8 +79,7 @@ async fn identify(gate: &Gate, given: Option<HeaderValue>, now: i64) -> Result<T
                 "that is no token of this engine: one is trimtab_ and 43 letters, digits, - or _",
             )
         })?;
-    let token = gate.engine.ask(move |engine| engine.token(&hash, now)).await?;
-    token.ok_or_else(|| Refusal::token("the token is unknown or revoked"))
+    Ok(gate.engine.ask(move |engine| engine.token(&hash, now)).await?)
 }
 
 /// Whether it may ask this, now.
@@ -104,7 +117,7 @@ pub(crate) async fn note(
         if refusals::belongs(refusal.reason) {
             let asker = response.extensions().get::<Asker>();
             let attempt = Attempt {
-                token: asker.map(|Asker(token)| token.name.as_str()),
+                token: asker.map(|asker| asker.token.name.as_str()),
                 from: from.map(|peer| peer.0.ip()),
                 reason: refusal.reason,
                 what: &what,

@@ -8,6 +8,7 @@ mod refusal;
 mod routes;
 mod safe;
 mod studies;
+mod tokens;
 
 use std::sync::Arc;
 
@@ -20,7 +21,7 @@ use axum::{Json, Router, middleware};
 use schemars::generate::SchemaSettings;
 use serde_json::{Map, Value, json};
 
-pub(crate) use operator::new_token;
+pub(crate) use tokens::{new_token, rotation};
 use trimtab_fleet_client::ErrorBody;
 
 use self::routes::{READERS, routes, schema};
@@ -63,6 +64,7 @@ async fn metrics_page(State(engine): State<Arc<Engine>>) -> Result<Response, ref
     let orders = engine.safe.all();
     let services = engine.learning().services();
     let safe = services.iter().filter(|one| keeping(&orders, &one.name).is_some()).count();
+    engine.metrics.tokens(engine.who.standing(now_ms()));
     let page = engine.metrics.page(&counts, (damaged, safe), engine.health.behind_s());
     Ok((kind, page).into_response())
 }

@@ -8,9 +8,8 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
 use trimtab_fleet_client::{
-    Action, AggregateBody, AggregatesBody, AuditBody, DecisionBody, DecisionsBody, Done, Hold,
-    Name, NewToken, OrderBody, RevokeToken, Role, ServicesBody, StatusBody, Token, TokenSecret,
-    TokensBody,
+    Action, AggregateBody, AggregatesBody, AuditBody, DecisionBody, DecisionsBody, Hold, Name,
+    OrderBody, ServicesBody, StatusBody,
 };
 
 use super::gate::{Asked, Asker, Sent};
@@ -18,8 +17,8 @@ use super::refusal::Refusal;
 use crate::clock::now_ms;
 use crate::engine::Engine;
 use crate::learning::Wish;
-use crate::store::{Decided, KeptToken, Order, Row, Search};
-use crate::{safe, secret};
+use crate::safe;
+use crate::store::{Decided, Order, Row, Search};
 
 /// Rows of one page.
 const PAGE_MAX: usize = 1000;
@@ -44,7 +43,7 @@ fn json(text: &str) -> Value {
 /// `GET /v1/status`
 pub(super) async fn status(
     State(engine): State<Arc<Engine>>,
-    Extension(Asker(token)): Extension<Asker>,
+    Extension(Asker { token, expires_ms }): Extension<Asker>,
 ) -> Result<Json<StatusBody>, Refusal> {
     let counts = engine.ask(|engine| engine.store.counts()).await?;
     Ok(Json(StatusBody {
@@ -53,6 +52,8 @@ pub(super) async fn status(
         up_s: (now_ms() - engine.started_ms) as f64 / 1000.0,
         counts,
         role: token.role,
+        expires_ms,
+        expiring: engine.who.expiring(now_ms()),
         damaged: engine.store.damaged(),
         safe: engine.safe.all().to_vec(),
         services: engine.learning().services(),
@@ -60,8 +61,11 @@ pub(super) async fn status(
 }
 
 /// `GET /v1/services`
-pub(super) async fn services(State(engine): State<Arc<Engine>>) -> Json<ServicesBody> {
-    Json(ServicesBody { services: engine.learning().services() })
+pub(super) async fn services(
+    State(engine): State<Arc<Engine>>,
+    Extension(Asker { expires_ms, .. }): Extension<Asker>,
+) -> Json<ServicesBody> {
+    Json(ServicesBody { services: engine.learning().services(), expires_ms })
 }
 
 /// Which aggregates.
@@ -216,7 +220,7 @@ const ORDER_TRIES: u32 = 16;
 /// `POST /v1/aggregate`
 pub(super) async fn order(
     State(engine): State<Arc<Engine>>,
-    Extension(Asker(token)): Extension<Asker>,
+    Extension(Asker { token, .. }): Extension<Asker>,
     sent: Sent<OrderBody>,
 ) -> Result<Json<AggregateBody>, Refusal> {
     let wanted = sent.value;
@@ -340,96 +344,4 @@ pub(super) async fn audit(
     let lines = engine.ask(move |engine| engine.store.audit(before, refused, limit)).await?;
     let (lines, more) = cut(lines, limit);
     Ok(Json(AuditBody { lines, more }))
-}
-
-/// `GET /v1/tokens`
-pub(super) async fn tokens(State(engine): State<Arc<Engine>>) -> Result<Json<TokensBody>, Refusal> {
-    let kept = engine.ask(|engine| engine.store.tokens()).await?;
-    let tokens = kept.into_iter().map(|kept| kept.token).collect();
-    Ok(Json(TokensBody { tokens }))
-}
-
-/// `POST /v1/tokens`
-pub(super) async fn add_token(
-    State(engine): State<Arc<Engine>>,
-    Extension(Asker(asker)): Extension<Asker>,
-    sent: Sent<NewToken>,
-) -> Result<Json<TokenSecret>, Refusal> {
-    let NewToken { name, role, services, prefixes } = sent.value;
-    let known = engine.learning().services();
-    if let Some(stray) = services.iter().find(|service| !known.iter().any(|k| k.name == **service))
-    {
-        return Err(Refusal::malformed(format!("the engine has no service {stray:?}")));
-    }
-    let (secret, token) = new_token(&name, role, services, prefixes).map_err(Refusal::malformed)?;
-    let added = engine
-        .ask(move |engine| {
-            let added = engine.store.add_token(&token, &asker.name)?;
-            engine.read_tokens(now_ms())?;
-            Ok(added)
-        })
-        .await?;
-    match added {
-        Some(_) => Ok(Json(TokenSecret { name, token: secret })),
-        None => {
-            Err(Refusal::changed(format!("there was a token {name:?} already: take another name")))
-        }
-    }
-}
-
-/// A token that is not in the store yet, and its secret; or what is wrong with what is asked for.
-pub(crate) fn new_token(
-    name: &str,
-    role: Role,
-    services: Vec<String>,
-    prefixes: Vec<String>,
-) -> Result<(String, KeptToken), String> {
-    let letters = |c: char| c.is_ascii_alphanumeric() || "-_.@".contains(c);
-    if name.is_empty() || name.len() > 64 || !name.chars().all(letters) {
-        return Err(format!("{name:?} is no name: 1 to 64 letters, digits, and - _ . @"));
-    }
-    if (role == Role::Edge) == services.is_empty() {
-        return Err(
-            "an edge needs the services that it reports for, and others have none".to_owned()
-        );
-    }
-    if role != Role::Edge && !prefixes.is_empty() {
-        return Err("subnets are for edges: operators and viewers see all".to_owned());
-    }
-    for prefix in &prefixes {
-        prefix.parse::<trimtab_fleet::Prefix>().map_err(|e| e.to_string())?;
-    }
-    let (secret, hash) = secret::mint().map_err(|e| e.to_string())?;
-    let token = Token {
-        id: 0,
-        name: name.to_owned(),
-        role,
-        services,
-        prefixes,
-        created_ms: now_ms(),
-        revoked_ms: None,
-    };
-    Ok((secret, KeptToken { token, hash }))
-}
-
-/// `POST /v1/tokens/revoke`
-pub(super) async fn revoke_token(
-    State(engine): State<Arc<Engine>>,
-    Extension(Asker(asker)): Extension<Asker>,
-    sent: Sent<RevokeToken>,
-) -> Result<Json<Done>, Refusal> {
-    let name = sent.value.name;
-    let asked = name.clone();
-    let done = engine
-        .ask(move |engine| {
-            let done = engine.store.revoke_token(&asked, &asker.name, now_ms())?;
-            engine.read_tokens(now_ms())?;
-            Ok(done)
-        })
-        .await?;
-    if done {
-        Ok(Json(Done { done }))
-    } else {
-        Err(Refusal::unknown(format!("there is no token {name:?} that is not revoked")))
-    }
 }

@@ -9,11 +9,11 @@ use trimtab_fleet_client::{
     AggregateBody, AggregatesBody, AuditBody, ComparisonsBody, ConfigurationAnswer,
     ConfigurationQuery, DecisionsBody, Done, EndSafe, ExperimentBody, ExperimentsBody,
     HostComparisons, NewExperiment, NewRollout, NewSafe, NewToken, OrderBody, ReportAnswer,
-    ReportBatch, RevokeToken, Role, RolloutBody, RolloutOrder, RolloutsBody, SafeBody,
+    ReportBatch, RevokeToken, Role, RolloutBody, RolloutOrder, RolloutsBody, RotateToken, SafeBody,
     ServicesBody, StatusBody, StopExperiment, TokenSecret, TokensBody,
 };
 
-use super::{comparisons, edge, operator, safe, studies};
+use super::{comparisons, edge, operator, safe, studies, tokens};
 use crate::engine::Engine;
 
 /// Writes the schema of a body, a query or an answer.
@@ -110,11 +110,13 @@ pub(super) fn routes() -> Vec<Route> {
             => RolloutBody, "Hold, resume or abort a staged rollout";
         get "/v1/audit" READERS operator::audit [query operator::AuditQuery]
             => AuditBody, "What operators and the engine did, and what was refused";
-        get "/v1/tokens" OPERATORS operator::tokens
+        get "/v1/tokens" OPERATORS tokens::list
             => TokensBody, "Every token, without its secret";
-        post "/v1/tokens" OPERATORS operator::add_token [body NewToken]
+        post "/v1/tokens" OPERATORS tokens::add [body NewToken]
             => TokenSecret, "Make a token";
-        post "/v1/tokens/revoke" OPERATORS operator::revoke_token [body RevokeToken]
+        post "/v1/tokens/rotate" OPERATORS tokens::rotate [body RotateToken]
+            => TokenSecret, "Give a token another secret; the one before is valid for a while";
+        post "/v1/tokens/revoke" OPERATORS tokens::revoke [body RevokeToken]
             => Done, "Revoke a token";
     }
 }

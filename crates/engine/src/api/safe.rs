@@ -16,7 +16,7 @@ use crate::store::Line;
 /// `POST /v1/safe`
 pub(super) async fn begin(
     State(engine): State<Arc<Engine>>,
-    Extension(Asker(token)): Extension<Asker>,
+    Extension(Asker { token, .. }): Extension<Asker>,
     sent: Sent<NewSafe>,
 ) -> Result<Json<SafeBody>, Refusal> {
     let new = sent.value;
@@ -33,7 +33,7 @@ pub(super) async fn begin(
 /// `POST /v1/safe/end`
 pub(super) async fn end(
     State(engine): State<Arc<Engine>>,
-    Extension(Asker(token)): Extension<Asker>,
+    Extension(Asker { token, .. }): Extension<Asker>,
     sent: Sent<EndSafe>,
 ) -> Result<Json<SafeBody>, Refusal> {
     let end = sent.value;

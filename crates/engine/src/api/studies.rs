@@ -247,7 +247,7 @@ fn detail(members: usize, held: usize, reason: &str) -> String {
 /// `POST /v1/experiments`
 pub(super) async fn begin_experiment(
     State(engine): State<Arc<Engine>>,
-    Extension(Asker(token)): Extension<Asker>,
+    Extension(Asker { token, .. }): Extension<Asker>,
     sent: Sent<NewExperiment>,
 ) -> Result<Json<ExperimentBody>, Refusal> {
     let new = sent.value;
@@ -317,7 +317,7 @@ fn changed(name: &str) -> Refusal {
 /// `POST /v1/experiment/stop`
 pub(super) async fn stop_experiment(
     State(engine): State<Arc<Engine>>,
-    Extension(Asker(token)): Extension<Asker>,
+    Extension(Asker { token, .. }): Extension<Asker>,
     sent: Sent<StopExperiment>,
 ) -> Result<Json<ExperimentBody>, Refusal> {
     let StopExperiment { service: of, name, reason } = sent.value;
@@ -419,7 +419,7 @@ pub(super) async fn rollout(
 /// `POST /v1/rollouts`
 pub(super) async fn begin_rollout(
     State(engine): State<Arc<Engine>>,
-    Extension(Asker(token)): Extension<Asker>,
+    Extension(Asker { token, .. }): Extension<Asker>,
     sent: Sent<NewRollout>,
 ) -> Result<Json<RolloutBody>, Refusal> {
     let new = sent.value;
@@ -478,7 +478,7 @@ pub(super) async fn begin_rollout(
 /// `POST /v1/rollout/order`
 pub(super) async fn order_rollout(
     State(engine): State<Arc<Engine>>,
-    Extension(Asker(token)): Extension<Asker>,
+    Extension(Asker { token, .. }): Extension<Asker>,
     sent: Sent<RolloutOrder>,
 ) -> Result<Json<RolloutBody>, Refusal> {
     let RolloutOrder { service: of, name, action, reason } = sent.value;

@@ -1,6 +1,7 @@
 // "Everything safe": the banner that shows such orders, and the dialogs that give one and end it.
 
 import { ask, tell } from "/assets/api.js";
+import { note } from "/assets/tokens.js";
 import { choices, confirmed, dialog, make, time } from "/assets/views.js";
 
 const place = document.getElementById("safe");
@@ -9,7 +10,8 @@ let shown = "";
 
 /** Shows the orders in force; `again` draws the page anew. */
 export async function banner(again) {
-  const { safe = [], services, role } = await ask("/v1/status");
+  const { safe = [], services, role, expiring } = await ask("/v1/status");
+  note(expiring);
   const may = role === "operator";
   button.hidden = !may || safe.some((order) => order.service === null);
   button.onclick = () => giving(services, again);
@@ -27,6 +29,7 @@ export async function banner(again) {
 
 /** Forgets what was shown: nobody is signed in. */
 export function clear() {
+  note();
   shown = "";
   place.hidden = true;
   place.replaceChildren();

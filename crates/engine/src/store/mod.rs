@@ -28,12 +28,14 @@ pub(crate) use study::{
 };
 
 use serde::{Deserialize, Serialize};
+use serde_json::json;
 use trimtab_fleet_client::{Audit, Counts, Damaged, Hold, Name, Token};
 
 pub(crate) use crate::broker::Tell;
+use crate::tables::time;
 
 /// The version of the tables. Those of an older version are brought up to date, those of a later one are refused.
-pub(crate) const SCHEMA_VERSION: u32 = 5;
+pub(crate) const SCHEMA_VERSION: u32 = 6;
 
 /// The part of a schema that a version added.
 fn since(schema: &'static str, version: u32) -> &'static str {
@@ -55,6 +57,49 @@ pub(crate) struct KeptToken {
     pub(crate) token: Token,
     /// SHA-256 of the secret.
     pub(crate) hash: Vec<u8>,
+    /// The same of the secret before, where there is one.
+    pub(crate) former: Option<Vec<u8>>,
+}
+
+impl KeptToken {
+    /// What the audit says of a new one.
+    fn detail(&self) -> String {
+        let Token { role, services, prefixes, expires_ms, .. } = &self.token;
+        let expires = expires_ms.map_or_else(|| "never".to_owned(), time);
+        format!("{} {} {}, expires: {expires}", role.name(), json!(services), json!(prefixes))
+    }
+}
+
+/// Another secret for a token.
+#[derive(Clone, Debug)]
+pub(crate) struct Rotation {
+    pub(crate) name: String,
+    /// SHA-256 of the new secret.
+    pub(crate) hash: Vec<u8>,
+    /// When it expires.
+    pub(crate) expires_ms: Option<i64>,
+    /// When the present one expires, if it does not before.
+    pub(crate) former_expires_ms: i64,
+    pub(crate) now_ms: i64,
+}
+
+impl Rotation {
+    /// What the audit says of it.
+    fn detail(&self) -> String {
+        let expires = self.expires_ms.map_or_else(|| "never".to_owned(), time);
+        let former = time(self.former_expires_ms);
+        format!("expires: {expires}; the secret before: {former} at the latest")
+    }
+}
+
+/// When a secret was used last.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Use {
+    /// The number of its token.
+    pub(crate) token: i64,
+    /// SHA-256 of it: the token may have another one by now.
+    pub(crate) hash: Vec<u8>,
+    pub(crate) at_ms: i64,
 }
 
 /// A report, as it is kept until its interval is closed.
@@ -350,6 +395,13 @@ pub(crate) trait Store: Send + Sync {
 
     /// Adds a token and gives it a number, and writes that down; none where the name is taken.
     fn add_token(&self, token: &KeptToken, who: &str) -> Result<Option<i64>, StoreError>;
+
+    /// Gives a token that is not revoked another secret, and writes that down; false where there is
+    /// none.
+    fn rotate_token(&self, new: &Rotation, who: &str) -> Result<bool, StoreError>;
+
+    /// Keeps when secrets were used, where that is later than what is kept.
+    fn used(&self, uses: &[Use]) -> Result<(), StoreError>;
 
     /// Revokes the token of a name, and writes that down; false where there is none that is not revoked.
     fn revoke_token(&self, name: &str, who: &str, now_ms: i64) -> Result<bool, StoreError>;

@@ -1,4 +1,4 @@
--- The engine's state in PostgreSQL, version 5. Times are milliseconds since 1970, UTC; an interval is known by when it
+-- The engine's state in PostgreSQL, version 6. Times are milliseconds since 1970, UTC; an interval is known by when it
 -- begins. Names are compared byte by byte, as SQLite does.
 CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL);
 
@@ -136,3 +136,14 @@ BEGIN
 END $$;
 CREATE TRIGGER audit_kept BEFORE DELETE ON audit FOR EACH ROW EXECUTE FUNCTION audit_kept();
 INSERT INTO meta VALUES ('audit', '0:0000000000000000000000000000000000000000000000000000000000000000');
+
+-- Since version 6: how long the secrets of tokens are valid. A token without a row never expires, so
+-- engines of version 5 may go on meanwhile.
+CREATE TABLE token_times (
+    token BIGINT PRIMARY KEY,
+    expires_ms BIGINT,        -- of the secret in `tokens`; none: never
+    used_ms BIGINT,           -- when that one was last used
+    former BYTEA,              -- SHA-256 of the secret that it replaced
+    former_expires_ms BIGINT,
+    former_used_ms BIGINT
+);

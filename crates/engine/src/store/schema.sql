@@ -1,4 +1,4 @@
--- The engine's state, version 5. Times are milliseconds since 1970, UTC; an interval is known by when it begins.
+-- The engine's state, version 6. Times are milliseconds since 1970, UTC; an interval is known by when it begins.
 CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
 
 CREATE TABLE tokens (
@@ -121,3 +121,14 @@ CREATE TRIGGER audit_kept BEFORE DELETE ON audit WHEN NOT EXISTS (
     WHERE action = 'audit forgotten' AND CAST(substr(detail, 1, instr(detail, ':') - 1) AS INTEGER) >= OLD.id)
 BEGIN SELECT RAISE(ABORT, 'no line of the audit goes before the last one announces it'); END;
 INSERT INTO meta VALUES ('audit', '0:0000000000000000000000000000000000000000000000000000000000000000');
+
+-- Since version 6: how long the secrets of tokens are valid. A token without a row never expires, so
+-- engines of version 5 may go on meanwhile.
+CREATE TABLE token_times (
+    token INTEGER PRIMARY KEY,
+    expires_ms INTEGER,        -- of the secret in `tokens`; none: never
+    used_ms INTEGER,           -- when that one was last used
+    former BLOB,              -- SHA-256 of the secret that it replaced
+    former_expires_ms INTEGER,
+    former_used_ms INTEGER
+);

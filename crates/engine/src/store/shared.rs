@@ -5,8 +5,8 @@ use trimtab_fleet_client::{Audit, Counts, Damaged, Name};
 
 use super::{
     AuditCheck, AuditMark, Batch, Begun, Candidate, CellRow, ChangeSafe, Decide, Decided, Due,
-    InForce, KeptToken, Line, MemberRow, NewStudy, Order, Outcome, Postgres, Row, Search, Store,
-    StoreError, Study, StudyKind, StudyStep, Tell,
+    InForce, KeptToken, Line, MemberRow, NewStudy, Order, Outcome, Postgres, Rotation, Row, Search,
+    Store, StoreError, Study, StudyKind, StudyStep, Tell, Use,
 };
 use crate::broker::{Broker, Keeper};
 
@@ -136,6 +136,14 @@ impl Store for Shared {
 
     fn add_token(&self, token: &KeptToken, who: &str) -> Result<Option<i64>, StoreError> {
         self.tables.add_token(token, who)
+    }
+
+    fn rotate_token(&self, new: &Rotation, who: &str) -> Result<bool, StoreError> {
+        self.tables.rotate_token(new, who)
+    }
+
+    fn used(&self, uses: &[Use]) -> Result<(), StoreError> {
+        self.tables.used(uses)
     }
 
     fn revoke_token(&self, name: &str, who: &str, now_ms: i64) -> Result<bool, StoreError> {

@@ -7,7 +7,7 @@ mod tables;
 use std::collections::BTreeMap;
 
 use trimtab_fleet::experiment::{Cell, Observation};
-use trimtab_fleet_client::Role;
+use trimtab_fleet_client::{FormerSecret, Role};
 
 use super::*;
 
@@ -485,19 +485,79 @@ fn what_is_kept_in_force_is_replaced_by_what_is_next() {
     });
 }
 
+/// An edge's, which expires at 500.
+fn edge_token() -> KeptToken {
+    let token = Token {
+        id: 0,
+        name: "edge-1".to_owned(),
+        role: Role::Edge,
+        services: vec!["tv".to_owned()],
+        prefixes: vec!["203.0.113.0/24".to_owned()],
+        created_ms: 5,
+        revoked_ms: None,
+        expires_ms: Some(500),
+        used_ms: None,
+        former: None,
+    };
+    KeptToken { token, hash: vec![3; 32], former: None }
+}
+
+/// Another secret, made at a time, which is valid for 1000 ms; the one before is for 100 ms more.
+fn rotation(name: &str, now_ms: i64) -> Rotation {
+    Rotation {
+        name: name.to_owned(),
+        hash: now_ms.to_be_bytes().repeat(4),
+        expires_ms: Some(now_ms + 1000),
+        former_expires_ms: now_ms + 100,
+        now_ms,
+    }
+}
+
+#[test]
+fn a_secret_is_replaced_and_the_one_before_is_kept_for_a_while() {
+    on_every_store(|store| {
+        let id = store.add_token(&edge_token(), "root").unwrap().expect("a new name");
+        let uses = |all: &[(&[u8], i64)]| {
+            let one = |(hash, at_ms): &(&[u8], i64)| Use {
+                token: id,
+                hash: hash.to_vec(),
+                at_ms: *at_ms,
+            };
+            store.used(&all.iter().map(one).collect::<Vec<_>>()).unwrap();
+        };
+        let token = || store.tokens().unwrap().remove(0);
+        uses(&[(&[3; 32], 50)]);
+        assert_eq!(token().token.used_ms, Some(50));
+        uses(&[(&[3; 32], 40)]);
+        assert_eq!(token().token.used_ms, Some(50), "later is kept");
+        assert_eq!(store.rotate_token(&rotation("edge-1", 450), "kim"), Ok(true));
+        let KeptToken { token: now, hash, former } = token();
+        assert_eq!((hash, former), (rotation("", 450).hash, Some(vec![3; 32])));
+        // It expires when it would have, which is before the time that both may be valid.
+        let before = FormerSecret { expires_ms: 500, used_ms: Some(50) };
+        assert_eq!((now.expires_ms, now.used_ms, now.former), (Some(1450), None, Some(before)));
+        assert_eq!((now.id, now.created_ms), (id, 5), "it is the same token");
+        // Each secret is used by itself, also where it was replaced meanwhile.
+        uses(&[(&[3; 32], 460), (&rotation("", 450).hash, 470), (&[9; 32], 480)]);
+        let now = token().token;
+        assert_eq!((now.used_ms, now.former.unwrap().used_ms), (Some(470), Some(460)));
+        assert_eq!(store.rotate_token(&rotation("edge-1", 600), "kim"), Ok(true));
+        let now = token();
+        assert_eq!(now.former, Some(rotation("", 450).hash));
+        assert_eq!(now.token.former, Some(FormerSecret { expires_ms: 700, used_ms: Some(470) }));
+        let line = store.audit(i64::MAX, None, 1).unwrap().remove(0);
+        assert_eq!((line.action.as_str(), line.subject.as_str()), ("token rotated", "edge-1"));
+        assert!(line.detail.starts_with("expires: 1970-01-01 00:00:01; the secret before: 1970"));
+        assert_eq!(store.rotate_token(&rotation("edge-2", 600), "kim"), Ok(false));
+        assert_eq!(store.revoke_token("edge-1", "kim", 601), Ok(true));
+        assert_eq!(store.rotate_token(&rotation("edge-1", 602), "kim"), Ok(false), "revoked");
+    });
+}
+
 #[test]
 fn tokens_come_and_go() {
     on_every_store(|store| {
-        let token = Token {
-            id: 0,
-            name: "edge-1".to_owned(),
-            role: Role::Edge,
-            services: vec!["tv".to_owned()],
-            prefixes: vec!["203.0.113.0/24".to_owned()],
-            created_ms: 5,
-            revoked_ms: None,
-        };
-        let token = KeptToken { token, hash: vec![3; 32] };
+        let token = edge_token();
         let id = store.add_token(&token, "root").unwrap().expect("a new name");
         assert_eq!(store.add_token(&token, "root"), Ok(None), "the name is taken");
         assert_eq!(

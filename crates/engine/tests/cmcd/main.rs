@@ -19,7 +19,7 @@ use common::Site;
 use trimtab_cmcd::{Cmcd, Door, Fields, ObjectType, Reader, Source, Tail};
 use trimtab_engine::add_token;
 use trimtab_fleet_client::edge::{Edge, InForce, Key, Observation, Options};
-use trimtab_fleet_client::{Client, DecisionBody, Name, Role};
+use trimtab_fleet_client::{Client, DecisionBody, Name, NewToken, Role};
 use trimtab_units::{Duration, Rate, Time};
 
 const KEY: &str = "tv/203.0.113.0/24";
@@ -47,7 +47,7 @@ fn describe(site: &Site, interval: &str) {
 /// The door for requests below `/tv/` or another path, with a token of its own.
 fn door(site: &Site, url: &str, key: &Key, path: &str, wait: Duration) -> Door {
     let token =
-        add_token(&site.config(), "cmcd-1", Role::Edge, vec!["tv".to_owned()], vec![]).unwrap();
+        add_token(&site.config(), &NewToken::new("cmcd-1", Role::Edge, &["tv"])).unwrap();
     let edge = Edge::start(&options(site, url, "cmcd", &token)).unwrap();
     let (service, fields) = (key.service.clone(), Fields::default());
     let reader = Reader { service, prefix: [24, 48], path: path.to_owned(), fields };
@@ -70,7 +70,7 @@ fn is_moved(decision: &DecisionBody) -> bool {
 fn options(site: &Site, url: &str, name: &str, token: &str) -> Options {
     Options {
         engine: url.to_owned(),
-        token: token.to_owned(),
+        token: token.into(),
         authority: None,
         folder: site.folder.path().join(name),
     }

@@ -16,7 +16,7 @@ use base64::engine::general_purpose::STANDARD;
 use serde_json::Value;
 use trimtab_engine::add_token;
 use trimtab_fleet::{Interval, Report, Sketch, Summary};
-use trimtab_fleet_client::{Client, ReportBatch, Role};
+use trimtab_fleet_client::{Client, NewToken, ReportBatch, Role};
 
 const CONFIG: &str = "TRIMTAB_TEST_ENGINE_CONFIG";
 
@@ -84,8 +84,7 @@ impl Site {
         );
         std::fs::write(&config, text).expect("a configuration");
         let token = |name: &str, role, services: &[&str]| {
-            let services = services.iter().map(|s| (*s).to_owned()).collect();
-            add_token(&config, name, role, services, Vec::new()).expect("a token")
+            add_token(&config, &NewToken::new(name, role, services)).expect("a token")
         };
         Self {
             edge: token("edge-1", Role::Edge, &["tv"]),

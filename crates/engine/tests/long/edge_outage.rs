@@ -39,7 +39,7 @@ fn outages_of_minutes_count_nothing_twice_and_lose_nothing() {
     let engine = site.start();
     let edge = Edge::start(&Options {
         engine: engine.url.clone(),
-        token: site.edge.clone(),
+        token: (&site.edge).into(),
         authority: None,
         folder: site.folder.path().join("edge"),
     })

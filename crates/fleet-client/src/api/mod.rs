@@ -3,20 +3,24 @@
 mod compare;
 mod state;
 mod study;
+mod token;
 mod types;
 
 pub use compare::{ComparisonsBody, HostCompared, HostComparisons, MetricCompared, RuleCompared};
 pub use state::{
     Audit, Counts, Damaged, ErrorBody, Hold, KnobInfo, Name, ReadyBody, Role, SafeOrder,
-    ServiceInfo, Token,
+    ServiceInfo,
 };
 pub use study::{
     ExperimentBody, ExperimentsBody, NewExperiment, NewRollout, RolloutAction, RolloutBody,
     RolloutOrder, RolloutsBody, StopExperiment,
 };
+pub use token::{
+    EXPIRES_SOON_MS, FormerSecret, NewToken, RevokeToken, RotateToken, Token, TokenSecret,
+    TokensBody, Validity,
+};
 pub use types::{
     Action, AggregateBody, AggregatesBody, AuditBody, ConfigurationAnswer, ConfigurationItem,
-    ConfigurationQuery, DecisionBody, DecisionsBody, Done, EndSafe, Held, NewSafe, NewToken,
-    OrderBody, ReportAnswer, ReportBatch, RevokeToken, SafeBody, ServicesBody, StatusBody,
-    TokenSecret, TokensBody,
+    ConfigurationQuery, DecisionBody, DecisionsBody, Done, EndSafe, Expiring, Held, NewSafe,
+    OrderBody, ReportAnswer, ReportBatch, SafeBody, ServicesBody, StatusBody,
 };

@@ -1,7 +1,6 @@
-//! What the engine has, as its answers give it: services, aggregates, tokens, and the audit log.
+//! What the engine has, as its answers give it: services, aggregates, and the audit log.
 
 use serde::{Deserialize, Serialize};
-use trimtab_fleet::Prefix;
 
 /// What a token may do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -29,39 +28,6 @@ impl Role {
     /// The role of a name.
     pub fn from_name(name: &str) -> Option<Self> {
         [Self::Edge, Self::Operator, Self::Viewer].into_iter().find(|role| role.name() == name)
-    }
-}
-
-/// A token, without its secret.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct Token {
-    /// Its number.
-    pub id: i64,
-    /// Whose it is; no two have the same.
-    pub name: String,
-    /// What it may do.
-    pub role: Role,
-    /// The services that an edge may report for.
-    pub services: Vec<String>,
-    /// The subnets that an edge may report about, with all that lie within; none: any.
-    #[serde(default)]
-    pub prefixes: Vec<String>,
-    /// When it was made, in ms since 1970.
-    pub created_ms: i64,
-    /// When it was revoked.
-    pub revoked_ms: Option<i64>,
-}
-
-impl Token {
-    /// Whether it may report about a subnet.
-    pub fn covers(&self, prefix: &str) -> bool {
-        let Ok(of) = prefix.parse::<Prefix>() else { return false };
-        let holds = |own: &String| {
-            own.parse::<Prefix>()
-                .is_ok_and(|own| own.len() <= of.len() && own.contains(of.address()))
-        };
-        self.prefixes.is_empty() || self.prefixes.iter().any(holds)
     }
 }
 
@@ -239,34 +205,4 @@ pub struct ErrorBody {
     pub reason: String,
     /// A sentence for people.
     pub message: String,
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn an_edge_speaks_for_its_subnets() {
-        let token = |prefixes: &[&str]| Token {
-            id: 1,
-            name: "edge-1".to_owned(),
-            role: Role::Edge,
-            services: vec!["tv".to_owned()],
-            prefixes: prefixes.iter().map(|prefix| (*prefix).to_owned()).collect(),
-            created_ms: 5,
-            revoked_ms: None,
-        };
-        assert!(token(&[]).covers("203.0.113.0/24"));
-        let two = token(&["203.0.112.0/22", "2001:db8::/32"]);
-        for (prefix, may) in [
-            ("203.0.113.0/24", true),
-            ("203.0.112.0/22", true),
-            ("203.0.0.0/16", false),
-            ("198.51.100.0/24", false),
-            ("2001:db8:7::/48", true),
-            ("no prefix", false),
-        ] {
-            assert_eq!(two.covers(prefix), may, "{prefix}");
-        }
-    }
 }

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::state::{Audit, Counts, Damaged, Hold, Name, Role, SafeOrder, ServiceInfo, Token};
+use super::state::{Audit, Counts, Damaged, Hold, Name, Role, SafeOrder, ServiceInfo};
 
 /// Reports of an edge.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -108,6 +108,12 @@ pub struct StatusBody {
     pub counts: Counts,
     /// What the token that asks may do.
     pub role: Role,
+    /// When the secret expires that asks, in ms since 1970; none: never.
+    #[serde(default)]
+    pub expires_ms: Option<i64>,
+    /// Tokens whose secret expires within 14 days, the next one first; at most 20.
+    #[serde(default)]
+    pub expiring: Vec<Expiring>,
     /// Aggregates of which this engine decides nothing, since what is kept of them is damaged or of another version.
     #[serde(default)]
     pub damaged: Vec<Damaged>,
@@ -118,12 +124,25 @@ pub struct StatusBody {
     pub services: Vec<ServiceInfo>,
 }
 
+/// A token whose secret expires soon.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Expiring {
+    /// Whose it is.
+    pub name: String,
+    /// When, in ms since 1970.
+    pub expires_ms: i64,
+}
+
 /// The services.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ServicesBody {
     /// In the order of their names.
     pub services: Vec<ServiceInfo>,
+    /// When the secret expires that asks, in ms since 1970; none: never.
+    #[serde(default)]
+    pub expires_ms: Option<i64>,
 }
 
 /// Aggregates of a list.
@@ -294,50 +313,6 @@ pub struct AuditBody {
     pub lines: Vec<Audit>,
     /// There are more, before the last of these.
     pub more: bool,
-}
-
-/// Every token, without its secret.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct TokensBody {
-    /// In the order in which they were made.
-    pub tokens: Vec<Token>,
-}
-
-/// A token to be made.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[serde(deny_unknown_fields)]
-pub struct NewToken {
-    /// Whose it is; no two have the same.
-    pub name: String,
-    /// What it may do.
-    pub role: Role,
-    /// The services that an edge may report for.
-    #[serde(default)]
-    pub services: Vec<String>,
-    /// The subnets that an edge may report about, with all that lie within, as `203.0.113.0/24`. Default: any.
-    #[serde(default)]
-    pub prefixes: Vec<String>,
-}
-
-/// A new token.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct TokenSecret {
-    /// Whose it is.
-    pub name: String,
-    /// The token; it is shown only once.
-    pub token: String,
-}
-
-/// A token to be revoked.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[serde(deny_unknown_fields)]
-pub struct RevokeToken {
-    /// Whose it is.
-    pub name: String,
 }
 
 /// It was done.

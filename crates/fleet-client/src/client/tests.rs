@@ -16,7 +16,8 @@ fn told(answer: impl Fn() -> Reply + Send + 'static) -> Error {
 /// A client that waits for an answer no longer than this.
 fn impatient(url: &str, within: Duration) -> Client {
     let agent = Agent::config_builder().http_status_as_error(false).timeout_global(Some(within));
-    Client { url: url.to_owned(), token: String::new(), agent: agent.build().into() }
+    let token = Credential::new("".into()).unwrap();
+    Client { url: url.to_owned(), token, agent: agent.build().into() }
 }
 
 fn name() -> Name {
@@ -282,6 +283,15 @@ fn a_token_from_a_file_and_a_url_with_a_slash_are_taken_as_they_are_meant() {
     client.services().unwrap();
     let asked = engine.asked();
     assert_eq!((&*asked[0].target, &*asked[0].authorization), ("/v1/services", "Bearer secret"));
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("edge.token");
+    std::fs::write(&file, "first\n").unwrap();
+    let client = Client::new(&engine.url, file.clone(), None).unwrap();
+    client.services().unwrap();
+    std::fs::write(&file, "the second\n").unwrap();
+    client.services().unwrap();
+    let with: Vec<String> = engine.asked().into_iter().map(|one| one.authorization).collect();
+    assert_eq!(with[1..], ["Bearer first", "Bearer the second"]);
     // What cannot stand in a header, and what is no URL, are errors and no panics.
     for (url, token) in [(&*engine.url, "two\nlines"), ("engine.example", "x"), ("", "x")] {
         let error = Client::new(url, token, None).unwrap().services().unwrap_err();

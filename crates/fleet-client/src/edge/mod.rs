@@ -12,12 +12,13 @@
 //! thread or socket.
 //!
 //! ```no_run
+//! use trimtab_fleet_client::Secret;
 //! use trimtab_fleet_client::edge::{Edge, Observation, Options};
 //! use trimtab_units::{Duration, Rate};
 //!
 //! let edge = Edge::start(&Options {
 //!     engine: "https://engine.example:7480".to_owned(),
-//!     token: std::fs::read_to_string("/etc/trimtab/edge.token")?,
+//!     token: Secret::File("/etc/trimtab/edge.token".into()),
 //!     authority: None,
 //!     folder: "/var/lib/trimtab/edge".into(),
 //! })?;

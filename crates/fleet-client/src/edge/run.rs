@@ -13,7 +13,10 @@ use trimtab_units::{Duration, Time};
 use super::book::{Book, InForce, Observation};
 use super::outbox::Outbox;
 use super::state::{State, StateError};
-use crate::{Client, ConfigurationItem, ConfigurationQuery, Error, Held, HostComparisons};
+use crate::{
+    Client, ConfigurationItem, ConfigurationQuery, EXPIRES_SOON_MS, Error, Held, HostComparisons,
+    Secret,
+};
 
 /// Aggregates of one question; the engine answers no more.
 const ASK_MAX: usize = 1000;
@@ -34,8 +37,9 @@ const SERVICES_AGAIN: Duration = Duration::from_secs(60);
 pub struct Options {
     /// The engine's URL.
     pub engine: String,
-    /// The token of an edge: `trimtab engine token add NAME --role edge --service …`.
-    pub token: String,
+    /// The token of an edge: `trimtab engine token add NAME --role edge --service …`. From a file that
+    /// changes, the new one is taken with the next question.
+    pub token: Secret,
     /// A file with the certificates that the engine is trusted by, where those of the web are not.
     pub authority: Option<PathBuf>,
     /// A folder of this edge alone.
@@ -55,7 +59,9 @@ pub struct Status {
     pub waiting: usize,
     /// Reports that were given up: for want of room, or because the engine refused them.
     pub dropped: u64,
-    /// What is wrong now.
+    /// When the secret of this edge's token expires, in ms since 1970; none: never, or not known yet.
+    pub expires_ms: Option<i64>,
+    /// What is wrong now, or will be soon.
     pub trouble: Option<String>,
 }
 
@@ -84,9 +90,10 @@ impl Edge {
     /// Starts the threads. That the engine does not answer is no error: it may come later.
     ///
     /// # Errors
-    /// The folder cannot be used, or `authority` has no certificate.
+    /// The folder cannot be used, `authority` has no certificate, or the file of the token no token.
     pub fn start(options: &Options) -> Result<Self, StartError> {
-        let client = Client::new(&options.engine, &options.token, options.authority.as_deref())?;
+        let client =
+            Client::new(&options.engine, options.token.clone(), options.authority.as_deref())?;
         let mut book = Book::default();
         let (state, sequence) = State::open(&options.folder, &mut book, now())?;
         let state = Arc::new(Keeper::new(state, sequence));
@@ -192,6 +199,18 @@ impl Edge {
                 format!(
                     "the engine has no configuration for {first} ({count} in all): it has no \
                          such service, or not for this token"
+                )
+            });
+        }
+        let soon = |at: &i64| *at < now_ms() + EXPIRES_SOON_MS;
+        if let Some(at) = status.expires_ms.filter(soon) {
+            let left_h = (at - now_ms()).max(0) / 3_600_000;
+            status.trouble.get_or_insert_with(|| {
+                format!(
+                    "the token of this edge expires in {} days and {} hours: `trimtab engine token \
+                     rotate NAME` makes another secret, which belongs into its file",
+                    left_h / 24,
+                    left_h % 24
                 )
             });
         }
@@ -342,7 +361,9 @@ impl Lengths {
         if self.asked_at.is_some_and(|at| now().since(at) < SERVICES_AGAIN) {
             return Ok(());
         }
-        let services = client.services()?.services;
+        let answer = client.services()?;
+        shared.status().expires_ms = answer.expires_ms;
+        let services = answer.services;
         let known: Vec<(String, Duration)> = services
             .into_iter()
             .filter(|service| service.interval_ms > 0)

@@ -124,7 +124,8 @@ async fn what_the_engine_learns_comes_back_to_connections_on_noq() {
     let engine = site.start();
     let (url, token) = (engine.url.clone(), site.edge.clone());
     let folder = site.folder.path().join("edge");
-    let edge = Edge::start(&Options { engine: url, token, authority: None, folder }).unwrap();
+    let edge = Edge::start(&Options { engine: url, token: token.into(), authority: None, folder })
+        .unwrap();
     let server = Server::start(edge);
 
     // Two subnets, each with its link.

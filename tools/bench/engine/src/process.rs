@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
 use trimtab_engine::add_token;
-use trimtab_fleet_client::Role;
+use trimtab_fleet_client::{NewToken, Role};
 
 /// The kernel counts processor time in hundredths of a second (`USER_HZ`), on every machine that Linux runs on today.
 const TICKS_PER_S: f64 = 100.0;
@@ -45,8 +45,8 @@ impl Site {
     }
 
     pub(crate) fn token(&self, name: &str, role: Role) -> Result<String, String> {
-        let services = if role == Role::Edge { vec!["tv".to_owned()] } else { Vec::new() };
-        add_token(&self.config, name, role, services, Vec::new()).map_err(|e| e.to_string())
+        let services: &[&str] = if role == Role::Edge { &["tv"] } else { &[] };
+        add_token(&self.config, &NewToken::new(name, role, services)).map_err(|e| e.to_string())
     }
 
     /// Starts an engine, and waits until it listens.

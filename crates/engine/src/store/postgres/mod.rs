@@ -12,6 +12,7 @@ mod read;
 mod shapes;
 mod studies;
 mod tls;
+mod tokens;
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicI32, Ordering};
@@ -28,8 +29,8 @@ use self::shapes::ServerShapes;
 use super::pack::Seen;
 use super::{
     Aside, AuditCheck, AuditMark, Batch, Begun, Candidate, CellRow, ChangeSafe, Decide, Decided,
-    Due, FROM_3, InForce, KeptToken, Lengths, Line, MemberRow, NewStudy, Order, Outcome, Row,
-    SCHEMA_VERSION, Search, Store, StoreError, Study, StudyKind, StudyStep, since,
+    Due, FROM_3, InForce, KeptToken, Lengths, Line, MemberRow, NewStudy, Order, Outcome, Rotation,
+    Row, SCHEMA_VERSION, Search, Store, StoreError, Study, StudyKind, StudyStep, Use, since,
 };
 
 const SCHEMA: &str = include_str!("../schema.pg.sql");
@@ -110,22 +111,26 @@ impl Postgres {
             }
             let row = link.first("SELECT value FROM meta WHERE key = 'schema'", &[])?;
             let found: Option<String> = row.map(|row| row.get(0));
-            let Some(old) = found.as_deref().filter(|found| ["2", "3", "4"].contains(found)) else {
+            let version = found.as_deref().and_then(|found| found.parse::<u32>().ok());
+            let Some(old) = version.filter(|version| (2..SCHEMA_VERSION).contains(version)) else {
                 return Ok(found);
             };
             log(&format!(
                 "{place} has tables of version {old}: brings them up to {SCHEMA_VERSION}"
             ));
-            if old == "2" {
+            if old == 2 {
                 link.batch(since(SCHEMA, 3))?;
             }
             // It rewrites what there is.
             link.batch("SET LOCAL statement_timeout TO 0")?;
-            if old != "4" {
+            if old <= 3 {
                 link.batch(FROM_3)?;
                 lengths.iter().try_for_each(|one| ms_of(link, one))?;
             }
-            audit::from_4(link, since(SCHEMA, 5))?;
+            if old <= 4 {
+                audit::from_4(link, since(SCHEMA, 5))?;
+            }
+            link.batch(since(SCHEMA, 6))?;
             let version = SCHEMA_VERSION.to_string();
             link.execute("UPDATE meta SET value = $1 WHERE key = 'schema'", &[&version])?;
             Ok(Some(version))
@@ -307,15 +312,23 @@ impl Store for Postgres {
     }
 
     fn tokens(&self) -> Result<Vec<KeptToken>, StoreError> {
-        self.read(read::tokens)
+        self.read(tokens::tokens)
     }
 
     fn add_token(&self, token: &KeptToken, who: &str) -> Result<Option<i64>, StoreError> {
-        self.links.write(|link| read::add_token(link, token, who))
+        self.links.write(|link| tokens::add(link, token, who))
     }
 
     fn revoke_token(&self, name: &str, who: &str, now_ms: i64) -> Result<bool, StoreError> {
-        self.links.write(|link| read::revoke_token(link, name, who, now_ms))
+        self.links.write(|link| tokens::revoke(link, name, who, now_ms))
+    }
+
+    fn rotate_token(&self, new: &Rotation, who: &str) -> Result<bool, StoreError> {
+        self.links.write(|link| tokens::rotate(link, new, who))
+    }
+
+    fn used(&self, uses: &[Use]) -> Result<(), StoreError> {
+        self.links.write(|link| tokens::used(link, uses))
     }
 
     fn counts(&self) -> Result<Counts, StoreError> {

@@ -1,12 +1,12 @@
 //! What is asked of the tables, and what operators write.
 
 use postgres::Row as SqlRow;
-use trimtab_fleet_client::{Counts, Hold, Name, Role, Token};
+use trimtab_fleet_client::{Counts, Hold, Name};
 
 use super::audit::write_audit;
 use super::link::{Failed, Link};
 use super::shapes::ServerShapes;
-use super::{KeptToken, aggregate_row, hold};
+use super::{aggregate_row, hold};
 use crate::store::{ChangeSafe, Decided, InForce, Order, Row, Search};
 
 pub(super) fn unknown(link: &mut Link, names: &[Name]) -> Result<Vec<Name>, Failed> {
@@ -176,74 +176,6 @@ pub(super) fn change_safe_orders(
     link.execute("UPDATE meta SET value = $1 WHERE key = 'safe'", &[&text])?;
     write_audit(link, line.at_ms, line.texts())?;
     Ok(Ok(()))
-}
-
-pub(super) fn tokens(link: &mut Link) -> Result<Vec<KeptToken>, Failed> {
-    let rows = link.query(
-        "SELECT id, name, role, services, hash, created_ms, revoked_ms, prefixes FROM tokens ORDER BY id",
-        &[],
-    )?;
-    let one = |row: &SqlRow| {
-        let token = Token {
-            id: row.get(0),
-            name: row.get(1),
-            role: Role::from_name(row.get(2)).ok_or(Failed::Document)?,
-            services: serde_json::from_str(row.get(3)).map_err(|_| Failed::Document)?,
-            created_ms: row.get(5),
-            revoked_ms: row.get(6),
-            prefixes: serde_json::from_str(row.get(7)).map_err(|_| Failed::Document)?,
-        };
-        Ok(KeptToken { token, hash: row.get(4) })
-    };
-    rows.iter().map(one).collect()
-}
-
-pub(super) fn add_token(
-    link: &mut Link,
-    kept: &KeptToken,
-    who: &str,
-) -> Result<Option<i64>, Failed> {
-    let KeptToken { token, hash } = kept;
-    let services = serde_json::Value::from(token.services.clone()).to_string();
-    let prefixes = serde_json::Value::from(token.prefixes.clone()).to_string();
-    let row = link.first(
-        "INSERT INTO tokens (name, role, services, hash, created_ms, prefixes) VALUES ($1, $2, $3, $4, $5, $6)
-         ON CONFLICT (name) DO NOTHING RETURNING id",
-        &[
-            &token.name,
-            &token.role.name(),
-            &services,
-            hash,
-            &token.created_ms,
-            &prefixes,
-        ],
-    )?;
-    let Some(row) = row else { return Ok(None) };
-    let detail = format!("{} {services} {prefixes}", token.role.name());
-    write_audit(link, token.created_ms, [who, "token added", &token.name, &detail])?;
-    Ok(Some(row.get(0)))
-}
-
-pub(super) fn revoke_token(
-    link: &mut Link,
-    name: &str,
-    who: &str,
-    now_ms: i64,
-) -> Result<bool, Failed> {
-    let revoked = link.execute(
-        "UPDATE tokens SET revoked_ms = $2 WHERE name = $1 AND revoked_ms IS NULL",
-        &[&name, &now_ms],
-    )?;
-    if revoked > 0 {
-        // What it said and nobody has learnt from yet counts for nothing.
-        let dropped = link.execute(
-            "DELETE FROM reports WHERE edge = (SELECT id FROM tokens WHERE name = $1)",
-            &[&name],
-        )?;
-        let detail = format!("{dropped} waiting reports are left out");
-        write_audit(link, now_ms, [who, "token revoked", name, &detail])?;
-    }
-    Ok(revoked > 0)
 }
 
 pub(super) fn counts(link: &mut Link) -> Result<Counts, Failed> {

@@ -9,6 +9,7 @@ mod close;
 mod schema;
 mod shapes;
 mod studies;
+mod tokens;
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -24,13 +25,13 @@ use rusqlite::{
 use self::accept::{Known, accept_one};
 use self::audit::write_audit;
 use self::shapes::FileShapes;
-use trimtab_fleet_client::{Audit, Counts, Damaged, Hold, Name, Role, Token};
+use trimtab_fleet_client::{Audit, Counts, Damaged, Hold, Name};
 
 use super::pack::Seen;
 use super::{
     Aside, AuditCheck, AuditMark, Batch, Begun, Candidate, CellRow, ChangeSafe, Decide, Decided,
-    Due, InForce, KeptToken, Lengths, Line, MemberRow, NewStudy, Order, Outcome, Row, Search,
-    Store, StoreError, Study, StudyKind, StudyStep,
+    Due, InForce, KeptToken, Lengths, Line, MemberRow, NewStudy, Order, Outcome, Rotation, Row,
+    Search, Store, StoreError, Study, StudyKind, StudyStep, Use,
 };
 
 /// How long a writer waits for another process (`trimtab engine token`) that writes.
@@ -175,21 +176,6 @@ fn whole_row(row: &SqlRow<'_>, shapes: &mut FileShapes<'_>) -> rusqlite::Result<
     let packed: Option<Vec<u8>> = row.get(6)?;
     let state = packed.map(|packed| shapes.unpack(&packed)).transpose()?;
     Ok(Row { state: state.map(|[state]| state), ..aggregate_row(row)? })
-}
-
-fn token_row(row: &SqlRow<'_>) -> rusqlite::Result<KeptToken> {
-    let services: String = row.get(3)?;
-    let token = Token {
-        id: row.get(0)?,
-        name: row.get(1)?,
-        role: Role::from_name(&row.get::<_, String>(2)?).ok_or_else(|| bad(2, "no such role"))?,
-        services: serde_json::from_str(&services).map_err(|e| bad(3, &e.to_string()))?,
-        created_ms: row.get(5)?,
-        revoked_ms: row.get(6)?,
-        prefixes: serde_json::from_str(&row.get::<_, String>(7)?)
-            .map_err(|e| bad(7, &e.to_string()))?,
-    };
-    Ok(KeptToken { token, hash: row.get(4)? })
 }
 
 fn safe_orders(db: &Connection) -> rusqlite::Result<String> {
@@ -431,60 +417,23 @@ impl Store for Sqlite {
     }
 
     fn tokens(&self) -> Result<Vec<KeptToken>, StoreError> {
-        self.read(|db| {
-            db.prepare_cached(
-                "SELECT id, name, role, services, hash, created_ms, revoked_ms, prefixes FROM tokens ORDER BY id",
-            )?
-            .query_map([], token_row)?
-            .collect()
-        })
+        self.read(tokens::tokens)
     }
 
     fn add_token(&self, kept: &KeptToken, who: &str) -> Result<Option<i64>, StoreError> {
-        let KeptToken { token, hash } = kept;
-        let services = serde_json::Value::from(token.services.clone()).to_string();
-        let prefixes = serde_json::Value::from(token.prefixes.clone()).to_string();
-        self.write(|tx, _| {
-            let added = tx.execute(
-                "INSERT INTO tokens (name, role, services, hash, created_ms, prefixes) VALUES (?1, ?2, ?3, ?4, ?5, ?6)
-                 ON CONFLICT (name) DO NOTHING",
-                params![
-                    token.name,
-                    token.role.name(),
-                    services,
-                    hash,
-                    token.created_ms,
-                    prefixes
-                ],
-            )?;
-            if added == 0 {
-                return Ok(None);
-            }
-            let id = tx.last_insert_rowid();
-            let detail = format!("{} {services} {prefixes}", token.role.name());
-            write_audit(tx, token.created_ms, [who, "token added", &token.name, &detail])?;
-            Ok(Some(id))
-        })
+        self.write(|tx, _| tokens::add(tx, kept, who))
+    }
+
+    fn rotate_token(&self, new: &Rotation, who: &str) -> Result<bool, StoreError> {
+        self.write(|tx, _| tokens::rotate(tx, new, who))
+    }
+
+    fn used(&self, uses: &[Use]) -> Result<(), StoreError> {
+        self.write(|tx, _| tokens::used(tx, uses))
     }
 
     fn revoke_token(&self, name: &str, who: &str, now_ms: i64) -> Result<bool, StoreError> {
-        self.write(|tx, _| {
-            let revoked = tx.execute(
-                "UPDATE tokens SET revoked_ms = ?2 WHERE name = ?1 AND revoked_ms IS NULL",
-                params![name, now_ms],
-            )?;
-            if revoked == 0 {
-                return Ok(false);
-            }
-            // What it said and nobody has learnt from yet counts for nothing.
-            let dropped = tx.execute(
-                "DELETE FROM reports WHERE edge = (SELECT id FROM tokens WHERE name = ?1)",
-                [name],
-            )?;
-            let detail = format!("{dropped} waiting reports are left out");
-            write_audit(tx, now_ms, [who, "token revoked", name, &detail])?;
-            Ok(true)
-        })
+        self.write(|tx, _| tokens::revoke(tx, name, who, now_ms))
     }
 
     fn counts(&self) -> Result<Counts, StoreError> {

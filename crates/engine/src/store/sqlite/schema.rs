@@ -33,25 +33,31 @@ pub(super) fn prepare(
     }
     let found: Result<String, _> =
         tx.query_row("SELECT value FROM meta WHERE key = 'schema'", [], |row| row.get(0));
-    match found {
-        Ok(found) if found == SCHEMA_VERSION.to_string() => return Ok(()),
-        Ok(found) if ["1", "2", "3", "4"].contains(&found.as_str()) => {
+    match found.as_deref().map(|found| (found, found.parse::<u32>())) {
+        Ok((_, Ok(SCHEMA_VERSION))) => return Ok(()),
+        Ok((_, Ok(old @ 1..SCHEMA_VERSION))) => {
             log(&format!(
-                "{place} has tables of version {found}: brings them up to version {SCHEMA_VERSION}"
+                "{place} has tables of version {old}: brings them up to version {SCHEMA_VERSION}"
             ));
-            if found == "1" {
+            if old == 1 {
                 from_1(&tx).map_err(fail)?;
             }
-            if ["1", "2"].contains(&found.as_str()) {
+            if old <= 2 {
                 tx.execute_batch(since(SCHEMA, 3)).map_err(fail)?;
             }
-            if found != "4" {
+            if old <= 3 {
                 tx.execute_batch(FROM_3).map_err(fail)?;
                 lengths.iter().try_for_each(|one| ms_of(&tx, one)).map_err(fail)?;
             }
-            from_4(&tx).map_err(fail)?;
+            if old <= 4 {
+                from_4(&tx).map_err(fail)?;
+            }
+            tx.execute_batch(since(SCHEMA, 6)).map_err(fail)?;
         }
-        Ok(found) => return Err(StoreError::Version { place, found, known: SCHEMA_VERSION }),
+        Ok((found, _)) => {
+            let found = found.to_owned();
+            return Err(StoreError::Version { place, found, known: SCHEMA_VERSION });
+        }
         Err(e) => {
             let reason = format!("it has tables, but does not say of which version: {e}");
             return Err(StoreError::Damaged { place, reason });

@@ -2,8 +2,11 @@
 
 use super::*;
 
+/// Makes tables of version 5 of those of version 6.
+const BACK_TO_5: &str = "DROP TABLE token_times; UPDATE meta SET value = '5' WHERE key = 'schema';";
+
 /// Makes an audit of version 4 of that of version 5.
-const BACK_TO_4: &str = "DROP TABLE audit;
+const BACK_TO_4: &str = "DROP TABLE token_times; DROP TABLE audit;
     CREATE TABLE audit (id INTEGER PRIMARY KEY, at_ms BIGINT NOT NULL, who TEXT NOT NULL,
         action TEXT NOT NULL, subject TEXT NOT NULL, detail TEXT NOT NULL);
     INSERT INTO audit VALUES (7, 50, 'kim', 'pin', 'tv a', 'x');
@@ -26,6 +29,34 @@ const BACK_TO_3: &str = "DROP INDEX reports_once; ALTER TABLE reports DROP COLUM
     ALTER TABLE tokens DROP COLUMN prefixes; UPDATE meta SET value = '3' WHERE key = 'schema';";
 
 #[test]
+fn tokens_of_version_5_are_valid_until_they_are_rotated_with_a_time() {
+    let goes_on = |store: &dyn Store| {
+        let kept = store.tokens().unwrap().remove(0);
+        assert_eq!((kept.token.expires_ms, kept.token.used_ms, kept.former), (None, None, None));
+        let used = Use { token: kept.token.id, hash: kept.hash.clone(), at_ms: 90 };
+        store.used(&[used]).unwrap();
+        assert_eq!(store.rotate_token(&rotation("edge-1", 100), "kim"), Ok(true));
+        let token = store.tokens().unwrap().remove(0).token;
+        assert_eq!((token.expires_ms, token.used_ms), (Some(1100), None));
+        let former = FormerSecret { expires_ms: 200, used_ms: Some(90) };
+        assert_eq!(token.former, Some(former));
+    };
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("engine.db");
+    let store = Sqlite::open(&path, &lengths()).unwrap();
+    store.add_token(&edge_token(), "root").unwrap().expect("a new name");
+    store.writer().db.execute_batch(BACK_TO_5).unwrap();
+    drop(store);
+    goes_on(&Sqlite::open(&path, &lengths()).unwrap());
+    let Some(servers) = servers() else { return };
+    let (config, store) = shared(&servers);
+    store.add_token(&edge_token(), "root").unwrap().expect("a new name");
+    let crate::config::Keep::Shared { postgres, .. } = &config.store else { panic!("shared") };
+    postgres.config.connect(::postgres::NoTls).unwrap().batch_execute(BACK_TO_5).unwrap();
+    goes_on(&join(&config));
+}
+
+#[test]
 fn an_audit_of_version_4_begins_the_chain() {
     let continues = |store: &dyn Store| {
         assert_eq!(store.check_audit(None).unwrap().found, None);
@@ -38,8 +69,12 @@ fn an_audit_of_version_4_begins_the_chain() {
                 prefixes: Vec::new(),
                 created_ms: 70,
                 revoked_ms: None,
+                expires_ms: None,
+                used_ms: None,
+                former: None,
             },
             hash: vec![3; 32],
+            former: None,
         };
         store.add_token(&token, "kim").unwrap().expect("a new name");
         let all = store.audit(i64::MAX, None, 9).unwrap();
@@ -144,7 +179,7 @@ fn a_file_survives_being_opened_again_and_others_are_refused() {
     drop(store);
     let error =
         |path: &std::path::Path| Sqlite::open(path, &lengths()).err().expect("refused").to_string();
-    assert!(error(&path).contains("tables of version 9, this engine writes version 5"));
+    assert!(error(&path).contains("tables of version 9, this engine writes version 6"));
     std::fs::write(&path, "This is a letter to a friend.".repeat(40)).unwrap();
     assert!(error(&path).contains("is damaged or no store of the engine"), "{}", error(&path));
     let nowhere = folder.path().join("no/such/engine.db");

@@ -232,7 +232,7 @@ fn one_configuration_that_cannot_be_carried_out_leaves_the_others_alone() {
 
 fn options(url: &str, folder: &std::path::Path) -> Options {
     let folder = folder.to_owned();
-    Options { engine: url.to_owned(), token: "secret".to_owned(), authority: None, folder }
+    Options { engine: url.to_owned(), token: "secret".into(), authority: None, folder }
 }
 
 /// An engine of which a part is away for as long as the number is above 0.
