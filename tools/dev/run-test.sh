@@ -3,8 +3,8 @@
 # run next to the others, with more threads than there are processors. What they print, and their
 # exit status, go to files that test.sh reads.
 # usage: RESULTS=FOLDER tools/dev/run-test.sh PROGRAM [ARGUMENT...]
-case ${1##*/} in
-agent-* | links-* | long-*) ;;
+case ${PWD##*/}/${1##*/} in
+agent/agent-* | engine/long-* | kernel/links-* | kernel/lifetime-* | kernel/upgrade-*) ;;
 *) exec "$@" ;;
 esac
 export RUST_TEST_THREADS="${RUST_TEST_THREADS:-$((2 * $(nproc)))}"
