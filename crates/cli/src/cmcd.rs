@@ -19,6 +19,8 @@ use crate::{Failure, print};
 
 /// Between looks into the log.
 const LOOK: StdDuration = StdDuration::from_millis(200);
+/// So many posts at most before the log has its turn.
+const POSTS_MAX: usize = 1024;
 /// Between lines on how it goes.
 const TELL: StdDuration = StdDuration::from_secs(60);
 
@@ -67,7 +69,8 @@ fn follow(args: &Follow) -> Result<(), Failure> {
             let read = source.read(|line| door.on_line(line, now()));
             more = read.map_err(|e| cannot("read", path, &e))?;
         }
-        while let Some(post) = listener.as_ref().and_then(Listener::take) {
+        let posts = std::iter::from_fn(|| listener.as_ref()?.take());
+        for post in posts.take(POSTS_MAX) {
             post.events.iter().for_each(|event| door.on_event(post.address, event, now()));
         }
         door.on_time(now());

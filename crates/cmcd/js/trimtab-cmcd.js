@@ -54,7 +54,8 @@ export class Session {
     on(video, "ended", () => this.#turn("e"));
     on(video, "error", () => this.#turn("f"));
     // A page that is hidden may never be shown again, and then nothing else tells.
-    on(document, "visibilitychange", () => document.visibilityState === "hidden" && this.#leave("t"));
+    const hide = () => document.visibilityState === "hidden" && this.#leave("t");
+    on(document, "visibilitychange", hide);
     on(window, "pagehide", () => this.#quit());
     this.#timer = setInterval(() => this.#report("t"), intervalMs);
     // An element that plays by itself says so when it has enough, and not when the wait begins.

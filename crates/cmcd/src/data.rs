@@ -156,6 +156,9 @@ pub enum CmcdError {
     /// A report lacks a key.
     #[error("the report has no {0}: it belongs to each")]
     Lacks(&'static str),
+    /// Reports of several players come at once.
+    #[error("reports of two sessions at once: a post is of one")]
+    Sessions,
     /// There are too many reports at once.
     #[error("more than {0} reports at once: send them more often")]
     Reports(usize),

@@ -33,8 +33,8 @@ pub struct Counts {
     pub last_error: Option<String>,
     /// Requests and reports that came later than `wait` after the end of their interval.
     pub late: u64,
-    /// Requests and reports of which it is unknown what was in force: the engine had not answered yet, or the
-    /// log has them from before the start.
+    /// Requests and reports of which it is unknown what was in force: the engine had not answered
+    /// yet, or the log has them from before the start.
     pub unknown: u64,
     /// What was handed in for the engine: of each session one for each interval and version.
     pub handed_in: u64,
@@ -176,13 +176,12 @@ impl Door {
 
     /// What was in force when, for the next process.
     pub(crate) fn kept(&self) -> Vec<KeptAggregate> {
-        let version = |(since, version): &(Time, Option<Version>)| {
-            let Version { number, interval } = (*version)?;
-            let (since_ns, interval_ns) = (since.as_nanos(), interval.as_nanos());
-            Some(KeptVersion { since_ns, version: number, interval_ns })
+        let version = |(since, version): &(Time, Option<Version>)| KeptVersion {
+            since_ns: since.as_nanos(),
+            in_force: version.map(|version| (version.number, version.interval.as_nanos())),
         };
         let of = |(key, versions): (&Key, &Versions)| {
-            let versions = versions.known.iter().filter_map(version).collect();
+            let versions = versions.known.iter().map(version).collect();
             KeptAggregate { key: key.clone(), versions }
         };
         self.versions.iter().map(of).collect()
@@ -193,12 +192,14 @@ impl Door {
         for KeptAggregate { key, versions } in all.into_iter().take(AGGREGATES_MAX) {
             let known = self.versions.entry(key).or_default();
             known.used = now;
-            for KeptVersion { since_ns, version: number, interval_ns } in versions {
-                // Of intervals without length there are none.
-                if interval_ns > 0 {
-                    let interval = Duration::from_nanos(interval_ns);
-                    known.push(Time::from_nanos(since_ns), Some(Version { number, interval }));
-                }
+            for KeptVersion { since_ns, in_force } in versions {
+                // There are no intervals without length.
+                let in_force = in_force.filter(|(_, interval_ns)| *interval_ns > 0);
+                let version = in_force.map(|(number, interval_ns)| Version {
+                    number,
+                    interval: Duration::from_nanos(interval_ns),
+                });
+                known.push(Time::from_nanos(since_ns), version);
             }
             if now.since(until) > PAUSE_MAX {
                 known.push(until, None);

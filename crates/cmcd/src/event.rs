@@ -74,18 +74,23 @@ pub struct Event {
 }
 
 impl Event {
-    /// Reads the body of a POST: a report on each line.
+    /// Reads the body of a POST: a report on each line, all of one session, so that nobody makes up
+    /// hundreds at once.
     ///
     /// # Errors
-    /// One of them is no report, or there are more than [`REPORTS_MAX`].
+    /// One of them is no report, they are of two sessions, or more than [`REPORTS_MAX`].
     pub fn parse_all(body: &str) -> Result<Vec<Self>, CmcdError> {
         let lines = body.lines().filter(|line| !line.trim().is_empty());
-        let mut all = Vec::new();
+        let mut all: Vec<Self> = Vec::new();
         for line in lines {
             if all.len() == REPORTS_MAX {
                 return Err(CmcdError::Reports(REPORTS_MAX));
             }
-            all.push(Self::parse(line)?);
+            let event = Self::parse(line)?;
+            if all.first().is_some_and(|first| first.session != event.session) {
+                return Err(CmcdError::Sessions);
+            }
+            all.push(event);
         }
         Ok(all)
     }
@@ -219,6 +224,7 @@ mod tests {
             ("sid=\"a\",ts=1,ts=1,v=2", "the key ts is there twice"),
             ("sta=z,v=2", "sta=\"z\": expected s, p, k"),
             ("bsa=(1 x),v=2", "bsa=\"x\": expected whole numbers"),
+            ("sid=\"a\",ts=1,v=2\nsid=\"b\",ts=1,v=2", "reports of two sessions at once"),
             ("bsda=(1,v=2", "bsda: a list stands in (…)"),
             ("pb=(1)x,v=2", "follows the value of pb"),
             (&"sid=\"a\",ts=1,v=2\n".repeat(REPORTS_MAX + 1), "more than 256 reports"),

@@ -22,12 +22,12 @@ const SCHEMA: &str = "trimtab.cmcd.follow/1";
 /// Between looks at whether something is to be written.
 const LOOK: Duration = Duration::from_secs(5);
 
-/// When a version of an aggregate was seen first, and the length of its intervals.
+/// What was in force from a time on: a version, and the length of its intervals in ns; `None` where
+/// that is unknown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct KeptVersion {
     pub(crate) since_ns: u64,
-    pub(crate) version: u64,
-    pub(crate) interval_ns: u64,
+    pub(crate) in_force: Option<(u64, u64)>,
 }
 
 /// What was in force for an aggregate, oldest first.

@@ -213,12 +213,16 @@ mod tests {
     proptest! {
         #[test]
         fn whatever_comes_times_add_up(
-            reports in prop::collection::vec((0u64..300_000, 0u64..400_000, 0u64..5000, 0usize..10), 1..20),
+            reports in prop::collection::vec(
+                (0u64..300_000, 0u64..400_000, 0u64..5000, 0usize..10),
+                1..20,
+            ),
         ) {
             let states = ["s", "p", "k", "r", "a", "w", "e", "f", "q", "d"];
             let mut viewing = None;
             for (ms, stalled, stalls, state) in reports {
-                let keys = format!("sta={},bsa=({stalls}),bsda=({stalled}),pb=(1000)", states[state]);
+                let state = states[state];
+                let keys = format!("sta={state},bsa=({stalls}),bsda=({stalled}),pb=(1000)");
                 let event = event(ms, &keys);
                 let Some(viewing) = &mut viewing else {
                     viewing = Some(Viewing::new(&event, at(ms)));
@@ -227,7 +231,8 @@ mod tests {
                 if let Some((when, shown)) = viewing.on_event(&event, at(ms)) {
                     prop_assert!(when <= at(ms));
                     prop_assert!(shown.played + shown.stalled <= GAP_MAX);
-                    prop_assert!(shown.rebuffering().is_none_or(|share| (0.0..=1.0).contains(&share)));
+                    let share = shown.rebuffering();
+                    prop_assert!(share.is_none_or(|share| (0.0..=1.0).contains(&share)));
                 }
             }
         }
