@@ -2,7 +2,7 @@
 export interface Options {
   /** Where reports are posted; relative to the page, or of another origin. */
   url: string | URL;
-  /** The session, at most 64 characters. Default: a random UUID. */
+  /** The session, at most 64 characters. Default: a random one. */
   sessionId?: string;
   /** Milliseconds between reports while nothing happens, 1000 or more. Default: 10000. */
   intervalMs?: number;

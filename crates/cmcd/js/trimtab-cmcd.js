@@ -10,6 +10,12 @@ const INTERVAL_MS = 10_000;
 const WAITING_MAX = 200;
 const TYPE = "application/cmcd";
 
+/** Also for pages without TLS, which have no `crypto.randomUUID`. */
+const randomId = () =>
+  [...crypto.getRandomValues(new Uint8Array(16))]
+    .map((byte) => byte.toString(16).padStart(2, "0"))
+    .join("");
+
 /**
  * Watches a media element from now on.
  *
@@ -37,7 +43,7 @@ export class Session {
   #waiting = [];
   #is_sending = false;
 
-  constructor(video, { url, sessionId = crypto.randomUUID(), intervalMs = INTERVAL_MS } = {}) {
+  constructor(video, { url, sessionId = randomId(), intervalMs = INTERVAL_MS } = {}) {
     if (!url) throw new TypeError("watch() needs { url }: where reports are posted");
     if (!(intervalMs >= 1000)) throw new TypeError("intervalMs: 1000 or more");
     this.#video = video;
