@@ -254,7 +254,7 @@ mod tests {
         assert!(warning.starts_with("tokens expire: edge-28 on 1970-01-13 00:00:00 UTC, edge-27"));
         assert_eq!(who.expiring(2 * DAY_MS).len(), 4);
         let warning = who.warning(26 * DAY_MS).unwrap();
-        assert!(warning.contains(", edge-02 on 1970-02-08 00:00:00 UTC. `trimtab"), "{warning}");
+        assert!(warning.contains(", edge-01 on 1970-02-09 00:00:00 UTC. `trimtab"), "{warning}");
         let all = (0..30).map(|i| kept(i, &format!("edge-{i}"), Some(DAY_MS))).collect();
         who.set(all, 0);
         assert!(who.warning(0).unwrap().contains(" and 10 more. `trimtab"));
