@@ -1,6 +1,6 @@
 #!/bin/sh
-# ./dev alerts: whether Prometheus takes the agent's alert rules, and whether they fire when they
-# should.
+# ./dev alerts: whether Prometheus takes the alert rules of the agent and the engine, and whether they
+# fire when they should.
 . tools/dev/lib.sh
 
 # Debian's package would also start a server, so it is unpacked and not installed.
@@ -19,5 +19,7 @@ if ! have promtool; then
 		rm "$folder"/prometheus_*.deb
 	fi
 fi
-"$promtool" check rules packaging/monitoring/alerts.yml
-"$promtool" test rules packaging/monitoring/alerts-test.yml
+for rules in alerts engine-alerts; do
+	"$promtool" check rules "packaging/monitoring/$rules.yml"
+	"$promtool" test rules "packaging/monitoring/$rules-test.yml"
+done
