@@ -1,6 +1,6 @@
 #!/bin/sh
-# ./dev alerts: whether Prometheus takes the alert rules of the agent and the engine, and whether they
-# fire when they should.
+# ./dev alerts: whether Prometheus takes the alert rules of agent and engine, and whether they fire
+# when they should.
 . tools/dev/lib.sh
 
 # Debian's package would also start a server, so it is unpacked and not installed.

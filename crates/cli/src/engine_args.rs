@@ -143,8 +143,8 @@ pub(crate) enum TokenCommand {
         #[arg(long, value_name = "FILE", default_value = "/etc/trimtab/engine.toml")]
         config: PathBuf,
     },
-    /// Give a token another secret and print it. The one before is valid for a while, so that its user
-    /// can take the new one without an outage.
+    /// Give a token another secret and print it. The one before is valid for a while, so that its
+    /// user can take the new one without an outage.
     Rotate {
         /// The token's name
         name: String,

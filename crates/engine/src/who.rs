@@ -15,7 +15,7 @@ const TOKENS_FOR_MS: i64 = 2000;
 const NONE_FOR_MS: i64 = 250;
 /// Between two times that uses are written down.
 const USES_EVERY_MS: i64 = 60_000;
-/// Tokens of which people are told that they expire soon.
+/// Tokens that people are warned about at a time.
 const EXPIRING_MAX: usize = 20;
 
 /// A secret that is valid, or was.
@@ -33,7 +33,7 @@ pub(crate) enum Found {
     Valid(Arc<Token>, Option<i64>),
     /// It was, until a time; and what to do.
     Expired(Arc<Token>, String),
-    /// Nobody's, or of one that is revoked.
+    /// Of no token, or of one that is revoked.
     Unknown,
 }
 
@@ -67,7 +67,7 @@ impl Who {
         now_ms: i64,
         read: impl FnOnce() -> Result<Vec<KeptToken>, StoreError>,
     ) -> Result<Found, StoreError> {
-        // Looked up by hash: how long that takes tells of the hash, of which nobody can make a token.
+        // Looked up by hash: how long that takes tells of the hash, which makes no token.
         let mut secrets = self.secrets();
         let believed_ms = if secrets.contains_key(hash) { TOKENS_FOR_MS } else { NONE_FOR_MS };
         if now_ms.saturating_sub(self.read_ms.load(Ordering::Relaxed)) >= believed_ms {

@@ -37,8 +37,8 @@ const SERVICES_AGAIN: Duration = Duration::from_secs(60);
 pub struct Options {
     /// The engine's URL.
     pub engine: String,
-    /// The token of an edge: `trimtab engine token add NAME --role edge --service …`. From a file that
-    /// changes, the new one is taken with the next question.
+    /// The token of an edge: `trimtab engine token add NAME --role edge --service …`. From a file
+    /// that changes, the new one is taken with the next question.
     pub token: Secret,
     /// A file with the certificates that the engine is trusted by, where those of the web are not.
     pub authority: Option<PathBuf>,
