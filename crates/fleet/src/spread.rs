@@ -165,7 +165,7 @@ mod tests {
             ("mean(throughput)", 20, 0.1),
             ("mean(throughput)", 400, 0.1),
             ("mean(throughput) - 10 * p75(rtt) - 100 * mean(loss)", 100, 0.1),
-            ("log(mean(throughput)) - 2 * log(mean(rtt))", 100, 0.1),
+            ("ln(mean(throughput)) - 2 * ln(mean(rtt))", 100, 0.1),
             ("mean(throughput) / p75(rtt)", 400, 0.1),
             ("p50(throughput)", 400, 0.15),
             ("p95(throughput) - p5(rtt)", 400, 0.2),
