@@ -531,7 +531,7 @@ mod tests {
         let half = 0.5_f64.sqrt() * noise;
         assert!((of(half, 0.1 * half) - 1.98).abs() < 0.1, "{}", of(half, 0.1 * half));
         assert!((of(half, 2.0 * half) - 0.4).abs() < 0.02, "{}", of(half, 2.0 * half));
-        assert_eq!((of(noise, 1e-9), of(noise, 1e9)), (COUNTS.1, COUNTS.0));
+        assert_eq!((of(3.0 * noise, 1e-9), of(3.0 * noise, 1e9)), (COUNTS.1, COUNTS.0));
         assert_eq!((of(noise, 0.0), of(noise, f64::NAN)), (1.0, 1.0));
     }
 

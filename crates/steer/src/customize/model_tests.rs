@@ -86,9 +86,7 @@ fn what_many_connections_brought_counts_for_more() {
     };
     let of = |told| (0..8).map(|seed| lack(told, seed) / 8.0).sum::<f64>();
     let (told, untold) = (of(true), of(false));
-    println!(
-        "late trials lack {told:.4} where the errors are told, {untold:.4} where they are not"
-    );
+    println!("late trials lack {told:.4} with errors, {untold:.4} without");
     assert!(told < 0.8 * untold, "{told} {untold}");
 }
 
