@@ -62,7 +62,7 @@ impl Token {
 
     /// Whether its secret expires within [`EXPIRES_SOON_MS`], and has not yet.
     pub fn expires_soon(&self, now_ms: i64) -> bool {
-        let soon = |at: i64| (now_ms..now_ms.saturating_add(EXPIRES_SOON_MS)).contains(&at);
+        let soon = |at: i64| at > now_ms && at < now_ms.saturating_add(EXPIRES_SOON_MS);
         self.revoked_ms.is_none() && self.expires_ms.is_some_and(soon)
     }
 }
@@ -281,8 +281,8 @@ mod tests {
         assert!(!token.expires_soon(0), "it never does");
         token.expires_ms = Some(EXPIRES_SOON_MS + 1000);
         assert!(!token.expires_soon(1000));
-        assert!(token.expires_soon(1001) && token.expires_soon(EXPIRES_SOON_MS + 1000));
-        assert!(!token.expires_soon(EXPIRES_SOON_MS + 1001), "it has");
+        assert!(token.expires_soon(1001) && token.expires_soon(EXPIRES_SOON_MS + 999));
+        assert!(!token.expires_soon(EXPIRES_SOON_MS + 1000), "it has");
         token.revoked_ms = Some(3);
         assert!(!token.expires_soon(1001));
     }
