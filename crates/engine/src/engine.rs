@@ -1,12 +1,14 @@
 //! What the parts of the engine share.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
+use std::hash::Hash;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 use tokio::sync::broadcast;
 use trimtab_fleet_client::Name;
 
+use crate::allowance::Allowance;
 use crate::clock::now_ms;
 use crate::comparisons::Comparisons;
 use crate::config::Limits;
@@ -19,7 +21,7 @@ use crate::safe::Safe;
 use crate::store::{Store, StoreError};
 use crate::who::{Found, Who};
 
-/// A burst of requests of a token, in seconds of its rate.
+/// A burst of requests, in seconds of their rate.
 const BURST_S: f64 = 10.0;
 /// Names that are remembered; beyond, the store is asked again.
 const SEEN_MAX: usize = 1 << 20;
@@ -51,12 +53,22 @@ pub(crate) struct Engine {
     pub(crate) ending: AtomicBool,
     learning: RwLock<Arc<dyn Learning>>,
     pub(crate) who: Who,
-    /// When each token's allowance was last counted, and what was left of it then.
-    allowances: Mutex<HashMap<i64, (i64, f64)>>,
-    /// The same for new aggregates.
-    made: Mutex<HashMap<i64, (i64, f64)>>,
+    /// Requests of each token.
+    pub(crate) requests: Allowance<i64>,
+    /// Of each address, with a token; where that is limited.
+    pub(crate) of_addresses: Option<Allowance<String>>,
+    /// Of each address, without a token that is valid.
+    pub(crate) strangers: Allowance<String>,
+    /// Aggregates that each token makes.
+    pub(crate) made: Allowance<i64>,
     /// Aggregates that there are.
     seen: Mutex<HashSet<Name>>,
+}
+
+/// An allowance of requests.
+fn per_second<K: Eq + Hash>(rate: u32) -> Allowance<K> {
+    let rate = f64::from(rate);
+    Allowance::new(rate, rate * BURST_S)
 }
 
 /// What an engine is made of.
@@ -72,6 +84,7 @@ pub(crate) struct Parts {
 
 impl Engine {
     pub(crate) fn new(parts: Parts) -> Self {
+        let new_aggregates = f64::from(parts.limits.new_aggregates);
         Self {
             store: parts.store,
             ingest: parts.ingest,
@@ -90,8 +103,10 @@ impl Engine {
             ending: AtomicBool::new(false),
             learning: RwLock::new(parts.learning),
             who: Who::default(),
-            allowances: Mutex::default(),
-            made: Mutex::default(),
+            requests: per_second(parts.limits.requests_per_second),
+            of_addresses: parts.limits.requests_per_address.map(per_second),
+            strangers: per_second(parts.limits.strangers_per_address),
+            made: Allowance::new(new_aggregates / 3600.0, new_aggregates),
             seen: Mutex::default(),
         }
     }
@@ -122,21 +137,6 @@ impl Engine {
         Ok(())
     }
 
-    /// Whether a token may ask once more now.
-    pub(crate) fn allows(&self, token: i64, now_ms: i64) -> bool {
-        let rate = f64::from(self.limits.requests_per_second);
-        let mut all = self.allowances.lock().unwrap_or_else(PoisonError::into_inner);
-        let (at_ms, left) = all.entry(token).or_insert((now_ms, rate * BURST_S));
-        let gained = (now_ms - *at_ms).max(0) as f64 / 1000.0 * rate;
-        *left = (*left + gained).min(rate * BURST_S);
-        *at_ms = now_ms;
-        let allowed = *left >= 1.0;
-        if allowed {
-            *left -= 1.0;
-        }
-        allowed
-    }
-
     /// Those of these names of which this engine does not know that there are aggregates.
     pub(crate) fn not_seen<'a>(&self, names: impl Iterator<Item = &'a Name>) -> Vec<Name> {
         let seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
@@ -154,18 +154,6 @@ impl Engine {
             seen.clear();
         }
         seen.extend(names);
-    }
-
-    /// How many of so many new aggregates an edge may make now.
-    pub(crate) fn may_make(&self, token: i64, wanted: usize, now_ms: i64) -> usize {
-        let most = f64::from(self.limits.new_aggregates);
-        let mut all = self.made.lock().unwrap_or_else(PoisonError::into_inner);
-        let (at_ms, left) = all.entry(token).or_insert((now_ms, most));
-        *left = (*left + (now_ms - *at_ms).max(0) as f64 / 3_600_000.0 * most).min(most);
-        *at_ms = now_ms;
-        let may = wanted.min(*left as usize);
-        *left -= may as f64;
-        may
     }
 
     /// Tells who waits that configurations changed.

@@ -8,6 +8,7 @@
 //! What to read first: `store/mod.rs`, which says what is kept and when it is safe; then `api/mod.rs`, the table of all
 //! that can be asked for.
 
+mod allowance;
 mod api;
 mod audit;
 mod broker;
@@ -22,6 +23,7 @@ mod health;
 mod ingest;
 mod learning;
 mod metrics;
+mod places;
 mod refusals;
 mod run;
 mod safe;

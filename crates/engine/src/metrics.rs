@@ -41,6 +41,7 @@ pub(crate) struct Metrics {
     behind: Gauge<f64, AtomicU64>,
     panics: Counter,
     tokens: Family<Label, Gauge>,
+    connections_refused: Counter,
 }
 
 /// Puts a new metric on the page.
@@ -111,6 +112,11 @@ impl Metrics {
                 "tokens",
                 "Tokens that are not revoked: valid, expiring within 14 days, and expired",
             ),
+            connections_refused: counted(
+                r,
+                "refused_connections",
+                "Connections that were closed, since their address had all of its own",
+            ),
             registry,
         }
     }
@@ -142,6 +148,10 @@ impl Metrics {
     /// An experiment or a rollout began, went on, or ended.
     pub(crate) fn study(&self, step: &str) {
         self.studies.get_or_create(&[("step", step.to_owned())]).inc();
+    }
+
+    pub(crate) fn connection_refused(&self) {
+        self.connections_refused.inc();
     }
 
     pub(crate) fn store_error(&self) {
@@ -184,6 +194,67 @@ impl Metrics {
 mod tests {
     use super::*;
 
+    /// A page with every metric there is.
+    fn full_page() -> String {
+        let metrics = Metrics::new();
+        for reason in ["token", "expired", "role", "service", "replayed", "clock"] {
+            metrics.refused(reason);
+        }
+        metrics.batch("kept", (3, 1), 2);
+        metrics.reports_refused(1);
+        metrics.closed("tv", 5, 4, 0.2);
+        metrics.study("rollout rolled back");
+        metrics.tokens(Standing { valid: 9, expiring: 2, expired: 1 });
+        metrics.page(&Counts::default(), (1, 2), 2.5)
+    }
+
+    /// The names in a text that begin as ours do, and the values of labels that it selects by.
+    fn named(text: &str) -> impl Iterator<Item = (&str, Vec<&str>)> {
+        text.match_indices("trimtab_engine_").map(|(at, _)| {
+            let rest = &text[at..];
+            let end = rest.find(|c: char| !c.is_ascii_alphanumeric() && c != '_');
+            let (name, rest) = rest.split_at(end.unwrap_or(rest.len()));
+            let selected = rest.strip_prefix('{').and_then(|rest| rest.split_once('}'));
+            let pairs = selected.map_or("", |(pairs, _)| pairs).split(", ");
+            let own = pairs.filter(|pair| !pair.is_empty() && !pair.starts_with("instance="));
+            (name, own.collect())
+        })
+    }
+
+    #[test]
+    fn alerts_and_panels_name_what_the_engine_exports() {
+        let page = full_page();
+        let expressions =
+            |text: &'static str| text.lines().filter(|line| !line.trim().starts_with('#'));
+        let alerts = expressions(include_str!("../../../packaging/monitoring/engine-alerts.yml"));
+        let panels: serde_json::Value = serde_json::from_str(include_str!(
+            "../../../packaging/monitoring/engine-dashboard.json"
+        ))
+        .expect("JSON");
+        let panels = panels["panels"].as_array().expect("panels");
+        let targets = panels.iter().filter_map(|panel| panel["targets"].as_array()).flatten();
+        let shown = targets.map(|target| target["expr"].as_str().expect("an expression"));
+        let mut count = 0;
+        for (name, selected) in alerts.chain(shown).flat_map(named) {
+            count += 1;
+            let mut series = page.lines().filter(|line| {
+                line.strip_prefix(name).is_some_and(|rest| rest.starts_with([' ', '{']))
+            });
+            let is_there = |line: &str| {
+                selected.iter().all(|pair| match pair.split_once("=~") {
+                    // Of these any.
+                    Some((label, values)) => values
+                        .trim_matches('"')
+                        .split('|')
+                        .all(|value| page.contains(&format!("{name}{{{label}=\"{value}\"}}"))),
+                    None => line.contains(pair),
+                })
+            };
+            assert!(series.any(is_there), "the engine exports no {name} {selected:?}");
+        }
+        assert!(count >= 25, "{count}");
+    }
+
     #[test]
     fn what_is_counted_is_on_the_page() {
         let metrics = Metrics::new();
@@ -192,6 +263,7 @@ mod tests {
         metrics.refused("token");
         metrics.closed("tv", 5, 4, 0.2);
         metrics.store_error();
+        metrics.connection_refused();
         metrics.study("rollout rolled back");
         metrics.tokens(Standing { valid: 9, expiring: 2, expired: 1 });
         let counts = Counts { aggregates: 7, paused: 1, pinned: 2, ..Counts::default() };
@@ -207,6 +279,7 @@ mod tests {
             "trimtab_engine_decision_delay_seconds_bucket{le=\"0.25\"} 1",
             "trimtab_engine_study_steps_total{step=\"rollout rolled back\"} 1",
             "trimtab_engine_store_errors_total 1",
+            "trimtab_engine_refused_connections_total 1",
             "trimtab_engine_aggregates 7",
             "trimtab_engine_held_aggregates 3",
             "trimtab_engine_damaged_aggregates 1",

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use crate::allowance::network;
 use crate::store::{Line, REFUSED};
 
 /// Refusals are counted over this time.
@@ -146,17 +147,6 @@ impl State {
     }
 }
 
-/// An address; of IPv6 the network of 64 bits, which one machine has to itself.
-fn network(address: IpAddr) -> String {
-    match address.to_canonical() {
-        IpAddr::V4(v4) => v4.to_string(),
-        IpAddr::V6(v6) => {
-            let [a, b, c, d, ..] = v6.segments();
-            format!("{}/64", std::net::Ipv6Addr::new(a, b, c, d, 0, 0, 0, 0))
-        }
-    }
-}
-
 /// A text of a client, without what neither a terminal nor a database takes.
 fn cut(text: &str) -> String {
     let clean = |c: char| if c.is_control() { '?' } else { c };
@@ -246,6 +236,5 @@ mod tests {
         refusals.put_back(lines);
         let who: Vec<String> = refusals.take(1_000_001).into_iter().map(|line| line.who).collect();
         assert_eq!(who, ["kim", "robin"]);
-        assert_eq!(network("::ffff:192.0.2.1".parse().unwrap()), "192.0.2.1");
     }
 }

@@ -47,12 +47,11 @@ fn open_store(config: &Config, lengths: &Lengths) -> Result<Arc<dyn Store>, Erro
     })
 }
 
-/// Opens its tables alone.
+/// Opens its tables alone, where an engine may run on them.
 pub(crate) fn open_tables(config: &Config) -> Result<Arc<dyn Store>, Error> {
-    let lengths = Services::read(&config.services, config.grace)?.lengths();
     Ok(match &config.store {
-        Keep::File(file) => Arc::new(Sqlite::open(file, &lengths)?),
-        Keep::Shared { postgres, .. } => Arc::new(Postgres::open(postgres, &lengths)?),
+        Keep::File(file) => Arc::new(Sqlite::open_next_to_engine(file)?),
+        Keep::Shared { postgres, .. } => Arc::new(Postgres::open_next_to_engine(postgres)?),
     })
 }
 
@@ -108,7 +107,7 @@ async fn run_with(
         listener,
         api::router(&engine),
         certificate.clone(),
-        config.limits.connections,
+        Arc::clone(&engine),
         ending,
     ));
     loop {

@@ -16,9 +16,11 @@ use tokio_rustls::rustls::ServerConfig;
 use tokio_rustls::rustls::pki_types::pem::PemObject;
 use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
 
-use crate::config::Tls;
-use crate::engine::log;
+use crate::clock::now_ms;
+use crate::config::{Limits, Tls};
+use crate::engine::{Engine, log};
 use crate::error::Error;
+use crate::places::Places;
 
 /// The longest wait for a handshake, and for the head of a request.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -63,10 +65,12 @@ pub(crate) async fn serve(
     listener: TcpListener,
     router: Router,
     certificate: Certificate,
-    connections: u32,
+    engine: Arc<Engine>,
     mut ending: watch::Receiver<bool>,
 ) {
+    let Limits { connections, connections_per_address, .. } = engine.limits;
     let room = Arc::new(Semaphore::new(connections as usize));
+    let places = Places::new(connections_per_address);
     loop {
         // At the limit, who comes waits in the kernel's queue.
         let place = tokio::select! {
@@ -85,12 +89,22 @@ pub(crate) async fn serve(
                 }
             },
         };
+        let Some(own) = places.take(peer.ip()) else {
+            engine.metrics.connection_refused();
+            let line = format!(
+                "a connection from {} is closed: it has {connections_per_address} already \
+                 (connections_per_address)",
+                peer.ip()
+            );
+            engine.refusals.log(now_ms(), &line);
+            continue;
+        };
         let router = router.clone().layer(axum::Extension(Peer(peer)));
         let acceptor = certificate.acceptor();
         let ending = ending.clone();
         tokio::spawn(async move {
             converse(stream, acceptor, router, ending).await;
-            drop(place);
+            drop((place, own));
         });
     }
     // Those that are open have the places that are missing.

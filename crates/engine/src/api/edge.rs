@@ -202,7 +202,7 @@ async fn within_quota(
     }
     let asked = strangers.clone();
     let unknown = engine.ask(move |engine| engine.store.unknown(&asked)).await?;
-    let may = engine.may_make(token.id, unknown.len(), now_ms);
+    let may = engine.made.take(token.id, unknown.len(), now_ms);
     let over: HashSet<&Name> = unknown[may..].iter().collect();
     engine.saw(strangers.iter().filter(|name| !over.contains(name)).cloned());
     let (kept, left): (Vec<Report>, Vec<Report>) =

@@ -12,10 +12,12 @@ use serde::de::DeserializeOwned;
 use trimtab_fleet_client::{Role, Token};
 
 use super::refusal::{Refusal, Refused};
+use crate::allowance::network;
 use crate::clock::now_ms;
 use crate::engine::Engine;
 use crate::refusals::{self, Attempt};
 use crate::secret;
+use crate::server::Peer;
 use crate::who::Found;
 
 /// A body has to come within this time: 4 MB by a link of 2 Mbit/s.
@@ -42,7 +44,8 @@ pub(crate) async fn pass(State(gate): State<Gate>, mut request: Request, next: N
     let now = now_ms();
     let (asker, response) = match identify(&gate, given, now).await {
         Ok(Found::Valid(token, expires_ms)) => {
-            let response = permit(&gate, &token, now).map_err(Refusal::into_response);
+            let from = request.extensions().get::<Peer>().map(|peer| network(peer.0.ip()));
+            let response = permit(&gate, &token, from, now).map_err(Refusal::into_response);
             (Asker { token, expires_ms }, response)
         }
         Ok(Found::Expired(token, why)) => {
@@ -83,12 +86,19 @@ async fn identify(gate: &Gate, given: Option<HeaderValue>, now: i64) -> Result<F
 }
 
 /// Whether it may ask this, now.
-fn permit(gate: &Gate, token: &Token, now: i64) -> Result<(), Refusal> {
-    if !gate.engine.allows(token.id, now) {
-        let rate = gate.engine.limits.requests_per_second;
-        let message =
-            format!("{} asks more than {rate} times a second: ask less often", token.name);
-        return Err(Refusal::rate(message));
+fn permit(gate: &Gate, token: &Token, from: Option<String>, now: i64) -> Result<(), Refusal> {
+    let engine = &gate.engine;
+    let too_often =
+        |who: &str, rate| format!("{who} asks more than {rate} times a second: ask less often");
+    if !engine.requests.may(token.id, now) {
+        let rate = engine.limits.requests_per_second;
+        return Err(Refusal::rate(too_often(&token.name, rate)));
+    }
+    if let (Some(allowance), Some(from)) = (&engine.of_addresses, from)
+        && !allowance.may(from.clone(), now)
+    {
+        let rate = engine.limits.requests_per_address.unwrap_or_default();
+        return Err(Refusal::rate(too_often(&from, rate)));
     }
     if !gate.roles.contains(&token.role) {
         let may: Vec<&str> = gate.roles.iter().map(|role| role.name()).collect();
@@ -110,8 +120,20 @@ pub(crate) async fn note(
     next: Next,
 ) -> Response {
     let what = format!("{} {}", request.method(), request.uri().path());
-    let from = request.extensions().get::<crate::server::Peer>().copied();
-    let response = next.run(request).await;
+    let from = request.extensions().get::<Peer>().copied();
+    // Orchestrators ask these without a token, and would end the engine where they get no answer.
+    let is_probe = ["/healthz", "/readyz"].contains(&request.uri().path());
+    let mut response = next.run(request).await;
+    if let Some(Peer(from)) = from.filter(|_| !is_probe && is_strangers(&response))
+        && !engine.strangers.may(network(from.ip()), now_ms())
+    {
+        let rate = engine.limits.strangers_per_address;
+        let message = format!(
+            "this address asks without a valid token more than {rate} times a second: wait, and \
+             give one"
+        );
+        response = Refusal::rate(message).into_response();
+    }
     if let Some(Refused(refusal)) = response.extensions().get::<Refused>() {
         engine.metrics.refused(refusal.reason);
         if refusals::belongs(refusal.reason) {
@@ -130,6 +152,12 @@ pub(crate) async fn note(
         engine.refusals.log(now_ms(), &line);
     }
     response
+}
+
+/// Whether who asked had no valid token.
+fn is_strangers(response: &Response) -> bool {
+    let expired = response.extensions().get::<Refused>().filter(|one| one.0.reason == "expired");
+    expired.is_some() || response.extensions().get::<Asker>().is_none()
 }
 
 /// The body of a request: JSON of a certain form, and no larger than the engine takes.

@@ -132,8 +132,14 @@ pub struct Limits {
     pub body: Bytes,
     /// Requests of a token in a second, on average; in a burst ten times as many.
     pub requests_per_second: u32,
+    /// Requests of an address in a second that come with a valid token; none: no limit.
+    pub requests_per_address: Option<u32>,
+    /// Requests of an address in a second that come without one.
+    pub strangers_per_address: u32,
     /// Connections at a time.
     pub connections: u32,
+    /// Connections of an address at a time.
+    pub connections_per_address: u32,
     /// Aggregates that an edge may make in an hour.
     pub new_aggregates: u32,
 }
@@ -144,13 +150,24 @@ struct RawLimits {
     #[serde(deserialize_with = "given")]
     body: Option<Bytes>,
     requests_per_second: u32,
+    requests_per_address: Option<u32>,
+    strangers_per_address: u32,
     connections: u32,
+    connections_per_address: u32,
     new_aggregates: u32,
 }
 
 impl Default for RawLimits {
     fn default() -> Self {
-        Self { body: None, requests_per_second: 20, connections: 20_000, new_aggregates: 1000 }
+        Self {
+            body: None,
+            requests_per_second: 20,
+            requests_per_address: None,
+            strangers_per_address: 10,
+            connections: 20_000,
+            connections_per_address: 1000,
+            new_aggregates: 1000,
+        }
     }
 }
 
@@ -313,7 +330,10 @@ impl Config {
             limits: Limits {
                 body,
                 requests_per_second: raw.limits.requests_per_second,
+                requests_per_address: raw.limits.requests_per_address,
+                strangers_per_address: raw.limits.strangers_per_address,
                 connections: raw.limits.connections,
+                connections_per_address: raw.limits.connections_per_address,
                 new_aggregates: raw.limits.new_aggregates,
             },
         })

@@ -44,6 +44,35 @@ pub enum StoreError {
         /// Ours.
         known: u32,
     },
+    /// It was written by an older version, and not the engine itself opens it.
+    #[error(
+        "{place} has tables of version {found}, this program keeps version {known}: start the engine of \
+         this version first (`trimtab engine run`), which brings them up to date"
+    )]
+    Older {
+        /// The file or server.
+        place: String,
+        /// The version there.
+        found: u32,
+        /// Ours.
+        known: u32,
+    },
+    /// Engines of an older version use it.
+    #[error(
+        "{place} has tables of version {found}, and {engines} connections of engines that use it: end \
+         those engines first, for with tables of version {known} they could carry out no order; edges \
+         keep what is in force meanwhile"
+    )]
+    InUse {
+        /// The server.
+        place: String,
+        /// The version there.
+        found: u32,
+        /// Ours.
+        known: u32,
+        /// Connections to it.
+        engines: i64,
+    },
     /// It does not open or answer.
     #[error("cannot {what} {place}: {reason}")]
     Unusable {

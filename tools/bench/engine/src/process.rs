@@ -33,7 +33,8 @@ impl Site {
         let config = folder.path().join("engine.toml");
         let text = format!(
             "listen = \"127.0.0.1:0\"\nservices = \"services\"\ngrace = \"20ms\"\n[limits]\n\
-             requests_per_second = 1000000\nnew_aggregates = 100000000\n{store}"
+             requests_per_second = 1000000\nnew_aggregates = 100000000\n\
+             connections_per_address = 20000\n{store}"
         );
         std::fs::write(&config, text).map_err(fail)?;
         Ok(Self { folder, config })

@@ -19,6 +19,9 @@ use crate::store::StoreError;
 const SETTINGS: &str = "SET synchronous_commit TO on; SET statement_timeout TO '60s'; SET lock_timeout TO '30s'; \
      SET idle_in_transaction_session_timeout TO '60s'";
 
+/// What the server knows its connections by; older engines have the same.
+pub(super) const NAME: &str = "trimtab engine";
+
 /// A server that does not answer is left for so long.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 
@@ -81,7 +84,7 @@ impl Link {
 impl Links {
     pub(super) fn new(settings: &PostgresSettings) -> Result<Self, StoreError> {
         let mut config = settings.config.clone();
-        config.connect_timeout(CONNECT_TIMEOUT).application_name("trimtab engine");
+        config.connect_timeout(CONNECT_TIMEOUT).application_name(NAME);
         let hosts: Vec<String> = config
             .get_hosts()
             .iter()

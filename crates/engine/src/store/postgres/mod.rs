@@ -17,6 +17,7 @@ mod tokens;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicI32, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use ::postgres::Row as SqlRow;
 use trimtab_fleet_client::{Audit, Counts, Damaged, Hold, Name};
@@ -24,7 +25,7 @@ use trimtab_fleet_client::{Audit, Counts, Damaged, Hold, Name};
 use crate::config::PostgresSettings;
 use crate::engine::log;
 
-use self::link::{Failed, Link, Links};
+use self::link::{Failed, Link, Links, NAME};
 use self::shapes::ServerShapes;
 use super::pack::Seen;
 use super::{
@@ -40,6 +41,9 @@ const PARTS: i32 = 64;
 /// The engine that makes the tables holds this lock, so that two engines that start together do not
 /// both. An arbitrary number.
 const SCHEMA_LOCK: i64 = 0x7472_696d_7461_6231;
+/// How often and after how long it is looked again whether other engines are gone.
+const IN_USE_TRIES: u32 = 10;
+const IN_USE_AGAIN: Duration = Duration::from_millis(500);
 /// Names whose numbers are remembered; beyond, they are asked for again.
 const KNOWN_MAX: usize = 1 << 20;
 
@@ -93,6 +97,18 @@ impl Postgres {
     /// Connects, and makes the tables where there are none. The lengths are for tables of a version
     /// that counts intervals.
     pub(crate) fn open(settings: &PostgresSettings, lengths: &Lengths) -> Result<Self, StoreError> {
+        Self::open_with(settings, Some(lengths))
+    }
+
+    /// The same where an engine may run on it: tables of an older version are refused.
+    pub(crate) fn open_next_to_engine(settings: &PostgresSettings) -> Result<Self, StoreError> {
+        Self::open_with(settings, None)
+    }
+
+    fn open_with(
+        settings: &PostgresSettings,
+        lengths: Option<&Lengths>,
+    ) -> Result<Self, StoreError> {
         let store = Self {
             links: Links::new(settings)?,
             known: Known::default(),
@@ -100,8 +116,24 @@ impl Postgres {
             aside: Aside::default(),
             turn: AtomicI32::new((std::process::id() % PARTS as u32) as i32),
         };
-        let place = store.place().to_owned();
-        let found = store.links.write(|link| {
+        let mut tries = IN_USE_TRIES;
+        loop {
+            match store.bring_up_to_date(lengths) {
+                // Those that end take a moment to be gone.
+                Err(StoreError::InUse { .. }) if tries > 1 => {
+                    tries -= 1;
+                    std::thread::sleep(IN_USE_AGAIN);
+                }
+                done => return done.map(|()| store),
+            }
+        }
+    }
+
+    /// Makes the tables, or brings them up to date where lengths of intervals are given.
+    fn bring_up_to_date(&self, lengths: Option<&Lengths>) -> Result<(), StoreError> {
+        let place = self.place().to_owned();
+        let known = SCHEMA_VERSION;
+        let found = self.links.write(|link| {
             link.query("SELECT pg_advisory_xact_lock($1)", &[&SCHEMA_LOCK])?;
             let there = link.first("SELECT to_regclass('meta') IS NOT NULL", &[])?;
             if !there.is_some_and(|row| row.get(0)) {
@@ -115,6 +147,18 @@ impl Postgres {
             let Some(old) = version.filter(|version| (2..SCHEMA_VERSION).contains(version)) else {
                 return Ok(found);
             };
+            let Some(lengths) = lengths else {
+                let place = place.clone();
+                return Err(StoreError::Older { place, found: old, known }.into());
+            };
+            let others = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database()
+                AND application_name = $1 AND pid <> pg_backend_pid()";
+            let engines = link.first(others, &[&NAME])?.map_or(0, |row| row.get(0));
+            // Tables of version 5 and later differ only by what is added.
+            if old <= 4 && engines > 0 {
+                let place = place.clone();
+                return Err(StoreError::InUse { place, found: old, known, engines }.into());
+            }
             log(&format!(
                 "{place} has tables of version {old}: brings them up to {SCHEMA_VERSION}"
             ));
@@ -136,8 +180,8 @@ impl Postgres {
             Ok(Some(version))
         })?;
         match found {
-            Some(found) if found == SCHEMA_VERSION.to_string() => Ok(store),
-            Some(found) => Err(StoreError::Version { place, found, known: SCHEMA_VERSION }),
+            Some(found) if found == known.to_string() => Ok(()),
+            Some(found) => Err(StoreError::Version { place, found, known }),
             None => {
                 let reason = "it has tables, but does not say of which version".to_owned();
                 Err(StoreError::Damaged { place, reason })

@@ -57,6 +57,15 @@ impl Sqlite {
     /// Opens the store in a file, and makes it where there is none. The lengths are for tables of a version that counts
     /// intervals.
     pub(crate) fn open(path: &Path, lengths: &Lengths) -> Result<Self, StoreError> {
+        Self::open_with(path, Some(lengths))
+    }
+
+    /// The same where an engine may run on it: tables of an older version are refused.
+    pub(crate) fn open_next_to_engine(path: &Path) -> Result<Self, StoreError> {
+        Self::open_with(path, None)
+    }
+
+    fn open_with(path: &Path, lengths: Option<&Lengths>) -> Result<Self, StoreError> {
         let fail = |e: rusqlite::Error| error_of(path, "open", &e);
         let mut db = Connection::open(path).map_err(fail)?;
         db.busy_timeout(BUSY_WAIT).map_err(fail)?;

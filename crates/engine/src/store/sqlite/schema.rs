@@ -14,11 +14,11 @@ use crate::store::{FROM_3, Lengths, SCHEMA_VERSION, StoreError, since};
 
 const SCHEMA: &str = include_str!("../schema.sql");
 
-/// Makes the tables, or brings them up to date, in one transaction.
+/// Makes the tables, or brings them up to date where lengths of intervals are given, in one transaction.
 pub(super) fn prepare(
     path: &Path,
     db: &mut Connection,
-    lengths: &Lengths,
+    lengths: Option<&Lengths>,
 ) -> Result<(), StoreError> {
     let fail = |e: rusqlite::Error| error_of(path, "open", &e);
     let place = path.display().to_string();
@@ -36,6 +36,9 @@ pub(super) fn prepare(
     match found.as_deref().map(|found| (found, found.parse::<u32>())) {
         Ok((_, Ok(SCHEMA_VERSION))) => return Ok(()),
         Ok((_, Ok(old @ 1..SCHEMA_VERSION))) => {
+            let Some(lengths) = lengths else {
+                return Err(StoreError::Older { place, found: old, known: SCHEMA_VERSION });
+            };
             log(&format!(
                 "{place} has tables of version {old}: brings them up to version {SCHEMA_VERSION}"
             ));

@@ -88,12 +88,23 @@ fn an_audit_of_version_4_begins_the_chain() {
     let store = Sqlite::open(&path, &lengths()).unwrap();
     store.writer().db.execute_batch(BACK_TO_4).unwrap();
     drop(store);
+    let refused =
+        Sqlite::open_next_to_engine(&path).err().expect("no engine is to run").to_string();
+    assert!(refused.contains("has tables of version 4") && refused.contains("first"), "{refused}");
     continues(&Sqlite::open(&path, &lengths()).unwrap());
     let Some(servers) = servers() else { return };
-    let (config, _store) = shared(&servers);
+    let (config, store) = shared(&servers);
     let crate::config::Keep::Shared { postgres, .. } = &config.store else { panic!("shared") };
     let back = back_on_server(BACK_TO_4);
     postgres.config.connect(::postgres::NoTls).unwrap().batch_execute(&back).unwrap();
+    // While an engine runs that knows nothing of the chain, its tables stay as they are.
+    store.counts().unwrap();
+    let refused = Postgres::open(postgres, &lengths()).err().expect("it is in use");
+    assert!(matches!(refused, StoreError::InUse { found: 4, .. }), "{refused}");
+    assert!(refused.to_string().contains("end those engines first"), "{refused}");
+    drop(store);
+    let refused = Postgres::open_next_to_engine(postgres).err().expect("no engine is to run");
+    assert!(matches!(refused, StoreError::Older { found: 4, .. }), "{refused}");
     continues(&join(&config));
 }
 
@@ -133,6 +144,7 @@ fn tables_of_version_3_are_brought_up_to_date() {
     let crate::config::Keep::Shared { postgres, .. } = &config.store else { panic!("shared") };
     let back = back_on_server(&back);
     postgres.config.connect(::postgres::NoTls).unwrap().batch_execute(&back).unwrap();
+    drop(store);
     keeps_learning(&join(&config));
 }
 
@@ -161,6 +173,7 @@ fn tables_of_version_2_are_brought_up_to_date() {
         .unwrap()
         .batch_execute(&back_on_server(back))
         .unwrap();
+    drop(store);
     let store = join(&config);
     assert_eq!(store.begin(&study("x", vec![])), Ok(Begun::Yes));
     assert_eq!(store.counts().unwrap().waiting_reports, 1);
