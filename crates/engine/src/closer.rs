@@ -82,7 +82,7 @@ fn run(engine: &Engine, keeps: Keeps) {
     if let Err(e) = write_refusals(engine, engine.attempts.take_all(now_ms())) {
         log(&format!("the last refusals are not in the audit: {e}"));
     }
-    if let Err(e) = write_uses(engine, engine.who.take_uses(now_ms(), true)) {
+    if let Err(e) = write_uses(engine, &engine.who.take_uses(now_ms(), true)) {
         log(&format!("when tokens were last used is not kept: {e}"));
     }
 }
@@ -100,8 +100,8 @@ fn write_refusals(engine: &Engine, lines: Vec<Line>) -> Result<(), StoreError> {
 }
 
 /// Writes down when tokens were used.
-fn write_uses(engine: &Engine, uses: Vec<Use>) -> Result<(), StoreError> {
-    if uses.is_empty() { Ok(()) } else { engine.store.used(&uses) }
+fn write_uses(engine: &Engine, uses: &[Use]) -> Result<(), StoreError> {
+    if uses.is_empty() { Ok(()) } else { engine.store.used(uses) }
 }
 
 /// What is kept from one round to the next.
@@ -124,7 +124,7 @@ impl Round<'_> {
         let before_ms = now_ms() - self.keeps.decisions_ms;
         let forgot = self.engine.store.forget(before_ms, FORGET_MAX);
         let written = write_refusals(self.engine, self.engine.attempts.take(now_ms()));
-        let used = write_uses(self.engine, self.engine.who.take_uses(now_ms(), false));
+        let used = write_uses(self.engine, &self.engine.who.take_uses(now_ms(), false));
         self.warn_of_tokens();
         let aside = self.forget_audit().err();
         let trouble = done.err().or(forgot.err()).or(written.err()).or(used.err()).or(aside);

@@ -46,8 +46,7 @@ fn describe(site: &Site, interval: &str) {
 
 /// The door for requests below `/tv/` or another path, with a token of its own.
 fn door(site: &Site, url: &str, key: &Key, path: &str, wait: Duration) -> Door {
-    let token =
-        add_token(&site.config(), &NewToken::new("cmcd-1", Role::Edge, &["tv"])).unwrap();
+    let token = add_token(&site.config(), &NewToken::new("cmcd-1", Role::Edge, &["tv"])).unwrap();
     let edge = Edge::start(&options(site, url, "cmcd", &token)).unwrap();
     let (service, fields) = (key.service.clone(), Fields::default());
     let reader = Reader { service, prefix: [24, 48], path: path.to_owned(), fields };
