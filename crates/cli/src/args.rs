@@ -1,6 +1,7 @@
 //! Every verb and flag, each declared once: help and completions come from here.
 
 use std::ffi::OsString;
+use std::ops::RangeInclusive;
 use std::path::PathBuf;
 
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
@@ -280,6 +281,7 @@ pub(crate) struct FleetReal {
   trimtab fleet simulate --scenario scenarios/fleet/downloads.toml
   trimtab fleet simulate --scenario scenarios/fleet/policing.toml --seed 2 --json policing.json
   trimtab fleet simulate --scenario scenarios/fleet/downloads.toml --aggregates 10 --duration 48h --plot regret.svg
+  trimtab fleet simulate --scenario scenarios/fleet/tv.toml --aggregates 30 --duration 72h --seeds 21..30 --out tv
   trimtab fleet simulate --scenario scenarios/fleet/downloads.toml --aggregates 4 --scheme 'Bayesian=python3 python/trimtab/bayes.py'
 
 `docs/concepts/customize.md` describes scenario files of fleets.")]
@@ -291,6 +293,14 @@ pub(crate) struct FleetSimulate {
     /// The seed of links, connections and draws
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub(crate) seed: u64,
+
+    /// Simulate a fleet with each of these seeds, both ends included, e.g. 21..30, and sum up all
+    #[arg(long, value_name = "A..B", value_parser = seeds, conflicts_with = "seed")]
+    pub(crate) seeds: Option<RangeInclusive<u64>>,
+
+    /// Keep the figures of each seed in this folder; a run that was stopped goes on from there
+    #[arg(long, value_name = "DIR")]
+    pub(crate) out: Option<PathBuf>,
 
     /// Number of aggregates [default: the scenario's]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000))]
@@ -533,6 +543,16 @@ pub(crate) fn applications() -> impl TypedValueParser<Value = AppKind> {
 }
 
 /// Reads `NAME=COMMAND`.
+/// The most seeds of one command.
+const SEEDS_MAX: u64 = 1000;
+
+fn seeds(text: &str) -> Result<RangeInclusive<u64>, String> {
+    let ends = text.split_once("..").and_then(|(a, b)| Some(a.parse().ok()?..=b.parse().ok()?));
+    ends.filter(|seeds| !seeds.is_empty() && seeds.end() - seeds.start() < SEEDS_MAX).ok_or_else(
+        || format!("it takes A..B, e.g. 21..30: whole numbers that ascend, at most {SEEDS_MAX}"),
+    )
+}
+
 fn scheme(text: &str) -> Result<(String, String), String> {
     let (name, command) = text
         .split_once('=')

@@ -31,11 +31,16 @@ fn simulated(args: &FleetSimulate) -> Result<(), Failure> {
     let patience = std::time::Duration::from_nanos(args.scheme_timeout.as_nanos());
     let schemes: Vec<_> =
         args.scheme.iter().map(|(name, command)| scheme(name, command, patience)).collect();
-    let result = simulate(&scenario, args.seed, &schemes, args.work.effort(), &command_line())
-        .map_err(|e| match e {
-            SimulateError::Interrupted(interrupted) => Failure::interrupted(interrupted),
-            e @ SimulateError::Scheme { .. } => Failure::input(e),
-        })?;
+    let seeds = args.seeds.clone().unwrap_or(args.seed..=args.seed);
+    let (effort, out) = (args.work.effort(), args.out.as_deref());
+    let result = simulate(&scenario, seeds, &schemes, effort, out, &command_line()).map_err(
+        |e| match e {
+            SimulateError::Interrupted(_) | SimulateError::Stopped { .. } => {
+                Failure::interrupted(e)
+            }
+            e => Failure::input(e),
+        },
+    )?;
     write(&result, &render(&result), args.json.as_deref(), args.plot.as_deref(), plot)
 }
 

@@ -49,6 +49,24 @@ fn a_fleet_is_simulated_as_flags_and_file_have_it() {
 }
 
 #[test]
+fn seeds_are_kept_in_a_folder_and_not_run_again() {
+    let dir = tempfile::tempdir().unwrap();
+    let folder = dir.path();
+    fs::write(folder.join("fleet.toml"), FLEET).unwrap();
+    let more = ["--aggregates", "2", "--duration", "2h", "--quiet", "--seeds", "3..4"];
+    let whole = [&SIMULATE[..4], &more[..], &["--out", "kept"]].concat();
+    let table = stdout(folder, &whole);
+    assert!(table.contains("2 connections in each, seeds 3 to 4\n"), "{table}");
+    let kept = fs::read(folder.join("kept/seed-4.json")).unwrap();
+    assert_eq!(stdout(folder, &whole), table);
+    assert_eq!(fs::read(folder.join("kept/seed-4.json")).unwrap(), kept);
+    let message = error(folder, &[&whole[..], &["--connections", "3"]].concat());
+    assert!(message.contains("seed-3.json: is of another scenario"), "{message}");
+    let message = error(folder, &[&SIMULATE[..4], &["--seeds", "4..3"]].concat());
+    assert!(message.contains("it takes A..B, e.g. 21..30"), "{message}");
+}
+
+#[test]
 fn mistakes_name_the_file_and_the_place() {
     let dir = tempfile::tempdir().unwrap();
     let folder = dir.path();

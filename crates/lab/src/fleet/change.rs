@@ -4,18 +4,30 @@ use rand::RngExt;
 
 use super::connection::generator;
 use super::contest::Course;
-use super::merged;
-use super::result::{Estimate, VersusResult, statistics};
+use super::estimate::Estimate;
+use super::result::{VersusResult, statistics};
+use super::{cross, merged};
 
 /// How often aggregates are drawn for an interval.
 const RESAMPLES: usize = 400;
 
 /// By which share each statistic of the last third differs from the other's, with the 95% interval
 /// by bootstrap over the aggregates: both are drawn together, since their connections are the same.
-/// What the other has none of is left out.
-pub(super) fn versus(name: &str, own: &[&Course], other: &[&Course]) -> VersusResult {
+/// What the other has none of is left out. `others` are the flows of others, whose throughput is
+/// compared, too.
+pub(super) fn versus(
+    name: &str,
+    others: &[&str],
+    own: &[&Course],
+    other: &[&Course],
+) -> VersusResult {
     let changes = |picks: &[usize]| -> Vec<(String, f64)> {
-        let of = |all: &[&Course]| statistics(&merged(picks.iter().map(|&i| all[i])));
+        let of = |all: &[&Course]| {
+            let picked: Vec<&Course> = picks.iter().map(|&i| all[i]).collect();
+            let mut figures = statistics(&merged(picked.iter().copied()));
+            figures.extend(cross::throughputs(others, &picked));
+            figures
+        };
         let (own, other) = (of(own), of(other));
         let change = |((name, own), (_, other)): (&(String, f64), &(String, f64))| {
             (*other > 0.0).then(|| (name.clone(), own / other - 1.0))

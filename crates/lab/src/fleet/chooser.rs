@@ -1,10 +1,13 @@
 //! Ways to choose configurations that are not this program's: a library's optimiser, say.
 
+use std::path::PathBuf;
+
 use trimtab_fleet::Service;
 
 use super::Interrupted;
 use super::connection::Sample;
-use super::contest::{Course, Field};
+use super::contest::Course;
+use super::group::{Field, Group};
 
 /// What chooses the configurations of one aggregate.
 pub trait Chooser {
@@ -44,25 +47,56 @@ pub enum SimulateError {
         /// What is wrong.
         cause: String,
     },
+    /// The folder of the seeds cannot be used.
+    #[error("{}: {cause}", file.display())]
+    Store {
+        /// The file.
+        file: PathBuf,
+        /// What is wrong, and what to do.
+        cause: String,
+    },
+    /// The user asked to stop after some of the seeds.
+    #[error("interrupted; {} has {done} of {all} seeds, and the same command goes on", folder.display())]
+    Stopped {
+        /// The folder.
+        folder: PathBuf,
+        /// Seeds that are there.
+        done: usize,
+        /// Seeds that were asked for.
+        all: usize,
+    },
 }
 
-/// One aggregate under a scheme from outside.
-pub(super) fn run(field: &Field<'_>, scheme: &Scheme) -> Result<Course, SimulateError> {
+/// A group under a scheme from outside.
+pub(super) fn run(group: &Group<'_>, scheme: &Scheme) -> Result<Vec<Course>, SimulateError> {
     let fail = |cause| SimulateError::Scheme { name: scheme.name.clone(), cause };
-    let mut chooser = (scheme.begin)(field.service, field.aggregate, field.seed).map_err(fail)?;
-    let mut course = Course::default();
-    let knobs = field.service.knobs().len();
-    for n in 0..field.scenario.intervals() {
-        let context = field.service.contexts().name(field.context(n));
-        let mut point = chooser.choose(&context).map_err(fail)?;
-        if point.len() != knobs || point.iter().any(|x| !x.is_finite()) {
-            return Err(fail(format!("{knobs} numbers from 0 to 1 were to come, not {point:?}")));
+    let begin = |f: &Field<'_>| (scheme.begin)(f.service, f.aggregate, f.seed).map_err(fail);
+    let mut choosers = group.fields.iter().map(begin).collect::<Result<Vec<_>, _>>()?;
+    let mut courses = vec![Course::default(); group.fields.len()];
+    for n in 0..group.fields[0].scenario.intervals() {
+        let mut chosen = Vec::new();
+        for (field, chooser) in group.fields.iter().zip(&mut choosers) {
+            let context = field.service.contexts().name(field.context(n));
+            let mut point = chooser.choose(&context).map_err(fail)?;
+            let knobs = field.service.knobs().len();
+            if point.len() != knobs || point.iter().any(|x| !x.is_finite()) {
+                let cause = format!("{knobs} numbers from 0 to 1 were to come, not {point:?}");
+                return Err(fail(cause));
+            }
+            point.iter_mut().for_each(|x| *x = x.clamp(0.0, 1.0));
+            chosen.push((context, point));
         }
-        point.iter_mut().for_each(|x| *x = x.clamp(0.0, 1.0));
-        let summary = field.summary(n, Some(field.spec(&point.clone().into())), Sample::Run);
-        let reward = field.reward(&summary);
-        chooser.learn(&context, &point, reward).map_err(fail)?;
-        course.note(field.scenario, &summary, reward);
+        let point = |((_, point), field): (&(String, Vec<f64>), &Field<'_>)| {
+            Some(field.spec(&point.clone().into()))
+        };
+        let specs: Vec<_> = chosen.iter().zip(&group.fields).map(point).collect();
+        let seen = group.seen(n, &specs, Sample::Run);
+        for (i, field) in group.fields.iter().enumerate() {
+            let reward = field.reward(&seen[i].summary);
+            let (context, point) = &chosen[i];
+            choosers[i].learn(context, point, reward).map_err(fail)?;
+            courses[i].note(field.scenario, &seen[i], reward);
+        }
     }
-    Ok(course)
+    Ok(courses)
 }

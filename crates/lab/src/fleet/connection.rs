@@ -1,20 +1,16 @@
-//! One connection of a simulated fleet: its link, and what came of it.
+//! One connection of a simulated fleet: what is drawn for it.
 
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
-use trimtab_apps::{App, Outcome, Recipe, Session};
-use trimtab_cc::Spec;
+use trimtab_apps::{App, Recipe, Session};
 use trimtab_net::generate::Cellular;
 use trimtab_net::{Capacity, LinkConfig, LossConfig, PolicerConfig, QueueConfig};
-use trimtab_sim::{Control, FlowConfig, Transport, World, WorldConfig};
-use trimtab_units::{Bytes, Duration, Rate, Time};
+use trimtab_units::{Bytes, Duration, Rate};
 
 use super::scenario::FleetScenario;
 
 /// A connection that is not done by then counts as done then.
-const PATIENCE: Duration = Duration::from_secs(60);
-/// How often a connection is looked at for its end.
-const LOOK: Duration = Duration::from_millis(250);
+pub(super) const PATIENCE: Duration = Duration::from_secs(60);
 /// Intervals in which drift goes once up and down: four weeks of 20 minutes.
 const DRIFT_PERIOD: f64 = 2016.0;
 
@@ -31,8 +27,8 @@ struct Links {
 /// Everything that decides the course of a connection but for its congestion control.
 #[derive(Clone, Debug)]
 pub(super) struct Connection {
-    rate: Rate,
-    rtt: Duration,
+    pub(super) rate: Rate,
+    pub(super) rtt: Duration,
     buffer: Bytes,
     loss: f64,
     policer: Option<PolicerConfig>,
@@ -40,19 +36,9 @@ pub(super) struct Connection {
     recipe: Recipe,
     /// Where in the distribution of sizes it lies, 0 to 1.
     quantile: f64,
-    seed: u64,
-}
-
-/// What came of a connection.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Came {
-    pub(super) throughput_mbps: f64,
-    pub(super) rtt_s: f64,
-    pub(super) loss: f64,
-    pub(super) request_time_s: f64,
-    /// Of video; zero otherwise.
-    pub(super) rebuffering: f64,
-    pub(super) bitrate_mbps: f64,
+    /// When it begins, as a share of the time within which those of a bottleneck begin.
+    pub(super) begins: f64,
+    pub(super) seed: u64,
 }
 
 /// A generator for a purpose within a seed.
@@ -155,6 +141,7 @@ impl Connection {
             cellular: l.cellular.then(|| random.random()),
             recipe: scenario.app.recipe.clone(),
             quantile: at(2),
+            begins: at(5),
             seed: random.random(),
         }
     }
@@ -170,78 +157,22 @@ impl Connection {
         Capacity::trace(cellular.generate(seed).trace)
     }
 
-    fn client(&self) -> App {
+    /// The client's application.
+    pub(super) fn client(&self) -> App {
         let session = Session { length: PATIENCE, seed: 0, quantile: Some(self.quantile) };
         self.recipe.client(&session)
     }
 
-    /// Runs it with this algorithm; without one by a sender that sees the link.
-    pub(super) fn run(&self, spec: Option<Spec>) -> Came {
-        let mut link =
-            LinkConfig::new(self.capacity()).queue(QueueConfig::drop_tail_bytes(self.buffer)).loss(
-                if self.loss > 0.0 { LossConfig::Independent(self.loss) } else { LossConfig::None },
-            );
-        if let Some(policer) = self.policer {
-            link = link.policer(policer);
+    /// Its link, which others may share.
+    pub(super) fn link(&self) -> LinkConfig {
+        let loss =
+            if self.loss > 0.0 { LossConfig::Independent(self.loss) } else { LossConfig::None };
+        let queue = QueueConfig::drop_tail_bytes(self.buffer);
+        let link = LinkConfig::new(self.capacity()).queue(queue).loss(loss);
+        match self.policer {
+            Some(policer) => link.policer(policer),
+            None => link,
         }
-        let flow = FlowConfig {
-            control: spec
-                .map_or(Control::Omniscient, |spec| Control::Algorithm { spec, steerer: None }),
-            resume: None,
-            transport: Transport::quic(),
-            app: self.client(),
-            start: Time::ZERO,
-            stop: Time::MAX,
-            forward: vec![0],
-            reverse: Vec::new(),
-            forward_delay: self.rtt.mul_f64(0.5).into(),
-            reverse_delay: (self.rtt - self.rtt.mul_f64(0.5)).into(),
-            jitter: trimtab_net::JitterConfig::None,
-            seed: self.seed,
-        };
-        let mut world =
-            World::new(&WorldConfig { links: vec![(link, self.seed)], flows: vec![flow] });
-        let end = Time::ZERO + PATIENCE;
-        while !world.is_finished() && world.now() < end {
-            world.run_until(world.now() + LOOK);
-        }
-        self.came(&world)
-    }
-
-    fn came(&self, world: &World) -> Came {
-        let (flow, now) = (&world.flows()[0], world.now());
-        let (sent, received) = (flow.sent(), flow.received());
-        let mut came = Came {
-            rtt_s: sent.rtt.mean().as_secs_f64(),
-            loss: received.dropped as f64 / sent.packets.max(1) as f64,
-            ..Came::default()
-        };
-        let took = match trimtab_apps::Application::outcome(flow.app(), now) {
-            Outcome::Requests(requests) => {
-                let done = requests.first().and_then(trimtab_apps::RequestRecord::completion_time);
-                let took = done.unwrap_or(PATIENCE);
-                came.request_time_s = took.as_secs_f64();
-                took
-            }
-            Outcome::Video(video) => {
-                let watched = video.played + video.stall_time;
-                if !watched.is_zero() {
-                    came.rebuffering = video.stall_time.ratio(watched);
-                }
-                let chunks: Vec<_> =
-                    video.chunks.iter().filter(|c| c.completed_at.is_some()).collect();
-                let sum: f64 = chunks.iter().map(|c| c.bitrate.mbps()).sum();
-                came.bitrate_mbps = sum / chunks.len().max(1) as f64;
-                came.request_time_s = video.startup.as_secs_f64();
-                // Of the time in which something was asked for.
-                let busy =
-                    |c: &&trimtab_apps::ChunkRecord| Some(c.completed_at?.since(c.requested_at));
-                chunks.iter().filter_map(busy).fold(Duration::ZERO, |sum, d| sum + d)
-            }
-            Outcome::Call(_) | Outcome::Endless => now.since(Time::ZERO),
-        };
-        came.throughput_mbps = (received.goodput / took.max(Duration::from_micros(1))).mbps();
-        came
     }
 }
 

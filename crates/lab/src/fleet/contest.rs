@@ -1,19 +1,18 @@
-//! Who takes part, and how one of them fares with one aggregate.
+//! Who takes part, and how one of them fares with the aggregates of one group.
 
 use std::collections::BTreeMap;
 
 use rand::RngExt;
 use rand_pcg::Pcg64Mcg;
+use serde::{Deserialize, Serialize};
 use trimtab_cc::Spec;
-use trimtab_fleet::{Aggregate, Context, Interval, Key, Point, Service, Sketch, Summary};
+use trimtab_fleet::{Aggregate, Context, Point, Service, Summary};
 use trimtab_steer::customize::{Cell, Outcome};
-use trimtab_units::Duration;
 
-use super::connection::{Came, Connection, Sample, generator};
+use super::connection::{Sample, generator};
+use super::group::{Field, Group, Seen};
 use super::scenario::FleetScenario;
 
-/// The run begins on a Monday: four days after 1970-01-01, a Thursday.
-const BEGINS: Duration = Duration::from_secs(4 * 24 * 3600);
 /// Random points that random search tries in each context before it stays with the best.
 const RANDOM_TRIES: usize = 24;
 /// Arms of the ε-greedy grid, spread evenly over the permitted box.
@@ -38,12 +37,14 @@ pub(super) enum Policy<'a> {
 }
 
 /// How it went with one aggregate.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(super) struct Course {
     /// By interval.
     pub(super) rewards: Vec<f64>,
     /// Of the last third of the run, all connections.
     pub(super) late: Summary,
+    /// Of the last third, the flows of others, for each entry of the scenario's `cross`.
+    pub(super) cross: Vec<Summary>,
     /// Rewards of the best guess in each interval of the last third, where it was looked at.
     pub(super) guessed: Vec<f64>,
     /// Intervals after which it fell back to the safe configuration.
@@ -56,9 +57,11 @@ pub(super) struct Course {
 
 impl Course {
     /// The next interval.
-    pub(super) fn note(&mut self, scenario: &FleetScenario, summary: &Summary, reward: f64) {
+    pub(super) fn note(&mut self, scenario: &FleetScenario, seen: &Seen, reward: f64) {
         if is_late(scenario, self.rewards.len() as u64) {
-            self.late.merge(summary);
+            self.late.merge(&seen.summary);
+            self.cross.resize_with(seen.cross.len(), Summary::default);
+            self.cross.iter_mut().zip(&seen.cross).for_each(|(all, one)| all.merge(one));
         }
         self.rewards.push(reward);
     }
@@ -69,71 +72,104 @@ fn is_late(scenario: &FleetScenario, n: u64) -> bool {
     n >= scenario.intervals() * 2 / 3
 }
 
-/// A statistic of a connection, with its name.
-type Named = (&'static str, fn(&Came) -> f64);
-
-/// One aggregate of the fleet under one service.
-#[derive(Clone, Copy)]
-pub(super) struct Field<'a> {
-    pub(super) scenario: &'a FleetScenario,
-    pub(super) service: &'a Service,
-    pub(super) seed: u64,
-    pub(super) aggregate: u32,
-}
-
-/// A course under way.
+/// A course under way, of a group.
 #[derive(Clone)]
 pub(super) struct Run<'a> {
-    field: Field<'a>,
+    group: Group<'a>,
     policy: &'a Policy<'a>,
+    members: Vec<Member>,
+    /// Whether the best guess is looked at in the last third, too.
+    looks: bool,
+}
+
+/// What a run knows of one aggregate.
+#[derive(Clone)]
+struct Member {
     learner: Aggregate,
     arms: BTreeMap<Context, Arms>,
     course: Course,
     /// What the learner found since it was last asked: points and how much better they were than the safe one.
     found: Vec<(Point, f64)>,
-    /// Whether the best guess is looked at in the last third, too.
-    looks: bool,
 }
 
 impl<'a> Run<'a> {
-    pub(super) fn new(field: Field<'a>, policy: &'a Policy<'a>, looks: bool) -> Self {
-        Self {
+    pub(super) fn new(group: Group<'a>, policy: &'a Policy<'a>, looks: bool) -> Self {
+        let member = |field: &Field<'_>| Member {
             learner: Aggregate::new(field.key()),
-            field,
-            policy,
             arms: BTreeMap::new(),
             course: Course::default(),
             found: Vec::new(),
-            looks,
-        }
+        };
+        let members = group.fields.iter().map(member).collect();
+        Self { group, policy, members, looks }
     }
 
     /// What other aggregates found, for the intervals to come.
     pub(super) fn heed(&mut self, found: &[Cell]) {
-        self.learner.heed(found);
+        self.members.iter_mut().for_each(|member| member.learner.heed(found));
     }
 
     /// What was found since it was last asked.
     pub(super) fn take_found(&mut self) -> Vec<(Point, f64)> {
-        core::mem::take(&mut self.found)
+        self.members.iter_mut().flat_map(|member| core::mem::take(&mut member.found)).collect()
     }
 
     /// Goes on to an interval.
     pub(super) fn advance(&mut self, until: u64) {
-        let intervals = self.field.scenario.intervals();
-        for n in self.course.rewards.len() as u64..until.min(intervals) {
+        let intervals = self.group.fields[0].scenario.intervals();
+        for n in self.members[0].course.rewards.len() as u64..until.min(intervals) {
             self.step(n);
         }
     }
 
     fn step(&mut self, n: u64) {
-        let field = self.field;
-        let (interval, context) = (field.interval(n), field.context(n));
-        let mut arm = None;
-        let spec = match self.policy {
+        let Self { group, policy, members, looks } = self;
+        let open = |(member, field): (&mut Member, &Field<'_>)| member.open(field, policy, n);
+        let (specs, arms): (Vec<_>, Vec<_>) =
+            members.iter_mut().zip(&group.fields).map(open).unzip();
+        let seen = group.seen(n, &specs, Sample::Run);
+        if *looks && is_late(group.fields[0].scenario, n) {
+            look(group, members, n);
+        }
+        for (i, member) in members.iter_mut().enumerate() {
+            member.close(&group.fields[i], policy, n, &seen[i], arms[i]);
+        }
+    }
+
+    /// How it went with each aggregate.
+    pub(super) fn finish(self) -> Vec<Course> {
+        let policy = self.policy;
+        self.members.into_iter().map(|member| member.finish(policy)).collect()
+    }
+}
+
+/// Looks at the best guess of each aggregate, where all have one.
+fn look(group: &Group<'_>, members: &mut [Member], n: u64) {
+    let guess = |(member, field): (&Member, &Field<'_>)| {
+        let learner = member.learner.learner(field.context(n))?;
+        Some(Some(field.spec(learner.centre())))
+    };
+    let guesses: Option<Vec<_>> = members.iter().zip(&group.fields).map(guess).collect();
+    let Some(guesses) = guesses else { return };
+    let seen = group.seen(n, &guesses, Sample::Run);
+    for ((member, field), seen) in members.iter_mut().zip(&group.fields).zip(seen) {
+        member.course.guessed.push(field.reward(&seen.summary));
+    }
+}
+
+impl Member {
+    /// What is in force in an interval, and the arm that it is of.
+    fn open(
+        &mut self,
+        field: &Field<'_>,
+        policy: &Policy<'_>,
+        n: u64,
+    ) -> (Option<Spec>, Option<usize>) {
+        let context = field.context(n);
+        let spec = match policy {
             Policy::Learner(service) => Some(
                 self.learner
-                    .open(service, interval)
+                    .open(service, field.interval(n))
                     .spec()
                     .expect("the permitted box lies within the algorithm's ranges"),
             ),
@@ -144,40 +180,46 @@ impl<'a> Run<'a> {
             }),
             Policy::Algorithm(spec) => spec.as_deref().copied(),
             Policy::RandomSearch | Policy::EpsilonGreedy => {
-                let greedy = matches!(self.policy, Policy::EpsilonGreedy);
-                let arms = self.arms.entry(context).or_insert_with(|| field.arms(greedy, context));
+                let greedy = matches!(policy, Policy::EpsilonGreedy);
+                let arms =
+                    self.arms.entry(context).or_insert_with(|| Arms::of(field, greedy, context));
                 let chosen = arms.choose();
-                arm = Some(chosen);
-                Some(field.spec(&arms.points[chosen].clone().into()))
+                return (Some(field.spec(&arms.points[chosen].clone().into())), Some(chosen));
             }
         };
-        let summary = field.summary(n, spec, Sample::Run);
-        let reward = field.reward(&summary);
-        if let Policy::Learner(service) = self.policy {
-            let guess = self.learner.learner(context).map(|l| field.spec(l.centre()));
-            let is_late = is_late(field.scenario, n);
-            if let Ok(decision) = self.learner.close(service, interval, &summary) {
-                if let Some(algorithms) = decision.algorithms.as_ref().filter(|_| is_late) {
-                    *self.course.ran.entry(algorithms.tried.clone()).or_default() += 1;
-                }
-                if matches!(decision.lesson.outcome, Outcome::FellBack { .. }) {
-                    self.course.fallbacks.push(n);
-                }
-                self.found.extend(decision.finding(service));
-            }
-            if let Some(guess) = guess.filter(|_| self.looks && is_late) {
-                let reward = field.reward(&field.summary(n, Some(guess), Sample::Run));
-                self.course.guessed.push(reward);
-            }
-        }
-        if let Some((arm, arms)) = arm.zip(self.arms.get_mut(&context)) {
-            arms.note(arm, reward);
-        }
-        self.course.note(field.scenario, &summary, reward);
+        (spec, None)
     }
 
-    pub(super) fn finish(mut self) -> Course {
-        if let Policy::Learner(service) = self.policy {
+    /// Takes what was seen of an interval.
+    fn close(
+        &mut self,
+        field: &Field<'_>,
+        policy: &Policy<'_>,
+        n: u64,
+        seen: &Seen,
+        arm: Option<usize>,
+    ) {
+        let reward = field.reward(&seen.summary);
+        if let Policy::Learner(service) = policy
+            && let Ok(decision) = self.learner.close(service, field.interval(n), &seen.summary)
+        {
+            let is_late = is_late(field.scenario, n);
+            if let Some(algorithms) = decision.algorithms.as_ref().filter(|_| is_late) {
+                *self.course.ran.entry(algorithms.tried.clone()).or_default() += 1;
+            }
+            if matches!(decision.lesson.outcome, Outcome::FellBack { .. }) {
+                self.course.fallbacks.push(n);
+            }
+            self.found.extend(decision.finding(service));
+        }
+        if let Some((arm, arms)) = arm.zip(self.arms.get_mut(&field.context(n))) {
+            arms.note(arm, reward);
+        }
+        self.course.note(field.scenario, seen, reward);
+    }
+
+    fn finish(mut self, policy: &Policy<'_>) -> Course {
+        if let Policy::Learner(service) = policy {
             let contexts = service.contexts();
             let of = |c: Context| {
                 let stand = self.learner.learner(c)?.stand().to_vec();
@@ -186,77 +228,6 @@ impl<'a> Run<'a> {
             self.course.learnt = contexts.all().filter_map(of).collect();
         }
         self.course
-    }
-}
-
-impl Field<'_> {
-    /// Its key: a /24 of its own.
-    pub(super) fn key(&self) -> Key {
-        let [_, b, c, d] = self.aggregate.to_be_bytes();
-        let prefix = format!("{}.{c}.{d}.0/24", 100 + u32::from(b));
-        let text = format!("{}/{prefix}", self.service.name());
-        text.parse().expect("a service's name and a prefix make a key")
-    }
-
-    pub(super) fn interval(&self, n: u64) -> Interval {
-        Interval(BEGINS.as_nanos() / self.service.interval().as_nanos() + n)
-    }
-
-    pub(super) fn context(&self, n: u64) -> Context {
-        self.service.context_at(&self.key(), self.interval(n))
-    }
-
-    /// What the connections of an interval see with this congestion control. The connections are the same for all.
-    pub(super) fn summary(&self, n: u64, spec: Option<Spec>, sample: Sample) -> Summary {
-        let hour = self.interval(n).start(self.service.interval()).as_nanos() / 3_600_000_000_000;
-        let when = ((hour % 24 / 8) as usize, matches!((hour / 24 + 3) % 7, 5 | 6));
-        let came: Vec<Came> = (0..u64::from(self.scenario.connections))
-            .map(|number| {
-                let of = (u64::from(self.aggregate), n, number);
-                Connection::of(self.scenario, self.seed, sample, of, when).run(spec)
-            })
-            .collect();
-        let mut summary = Summary::new(came.len() as u64);
-        let statistics: [Named; 6] = [
-            ("throughput", |c| c.throughput_mbps),
-            ("rtt", |c| c.rtt_s),
-            ("loss", |c| c.loss),
-            ("request_time", |c| c.request_time_s),
-            ("rebuffering", |c| c.rebuffering),
-            ("bitrate", |c| c.bitrate_mbps),
-        ];
-        for (name, of) in statistics {
-            let set = summary.set(name, Sketch::of(came.iter().map(of)));
-            debug_assert!(set.is_ok(), "six good names");
-        }
-        summary
-    }
-
-    /// The algorithm at a point of the permitted box, or another one.
-    pub(super) fn spec(&self, point: &Point) -> Spec {
-        self.service
-            .configuration(0, point)
-            .spec()
-            .expect("the permitted box lies within the algorithm's ranges")
-    }
-
-    /// The reward; the worst that there is without one.
-    pub(super) fn reward(&self, summary: &Summary) -> f64 {
-        Service::value(self.service.reward(), summary).unwrap_or(0.0)
-    }
-
-    fn arms(&self, greedy: bool, context: Context) -> Arms {
-        let parts = [7, u64::from(self.aggregate), u64::from(context.0)];
-        let mut random = generator(self.seed, &parts);
-        let knobs = self.service.knobs().len();
-        let count = if greedy { ARMS } else { RANDOM_TRIES };
-        let points: Vec<Vec<f64>> = if greedy {
-            (0..count as u32).map(|i| halton(i, knobs)).collect()
-        } else {
-            (0..count).map(|_| (0..knobs).map(|_| random.random()).collect()).collect()
-        };
-        let epsilon = if greedy { EPSILON } else { 0.0 };
-        Arms { tallies: vec![(0.0, 0); count], points, epsilon, random }
     }
 }
 
@@ -270,6 +241,21 @@ struct Arms {
 }
 
 impl Arms {
+    /// Those of an aggregate in a context: a grid of them, or many at random.
+    fn of(field: &Field<'_>, greedy: bool, context: Context) -> Self {
+        let parts = [7, u64::from(field.aggregate), u64::from(context.0)];
+        let mut random = generator(field.seed, &parts);
+        let knobs = field.service.knobs().len();
+        let count = if greedy { ARMS } else { RANDOM_TRIES };
+        let points: Vec<Vec<f64>> = if greedy {
+            (0..count as u32).map(|i| halton(i, knobs)).collect()
+        } else {
+            (0..count).map(|_| (0..knobs).map(|_| random.random()).collect()).collect()
+        };
+        let epsilon = if greedy { EPSILON } else { 0.0 };
+        Self { tallies: vec![(0.0, 0); count], points, epsilon, random }
+    }
+
     /// Each once, then the best by mean, now and then any.
     fn choose(&mut self) -> usize {
         if let Some(new) = self.tallies.iter().position(|t| t.1 == 0) {

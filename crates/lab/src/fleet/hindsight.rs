@@ -13,7 +13,8 @@ use rand::RngExt;
 use trimtab_fleet::{Context, Point};
 
 use super::connection::{Sample, generator};
-use super::contest::{Field, halton};
+use super::contest::halton;
+use super::group::{Field, Group};
 
 /// Intervals of a context in each of the rounds.
 const ROUNDS: [usize; 3] = [3, 8, 16];
@@ -22,7 +23,7 @@ const KEPT: [usize; 2] = [6, 4];
 /// Points near each of the best three, in the second round, and how near.
 const NEAR: (usize, f64) = (4, 0.15);
 
-/// What was found for one aggregate.
+/// What was found for one group.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Hindsight {
     /// The best for each context.
@@ -41,8 +42,9 @@ pub(super) fn candidates(field: &Field<'_>) -> Vec<Point> {
     named.into_iter().chain(spread).map(Point::from).chain(others).collect()
 }
 
-/// Searches for one aggregate.
-pub(super) fn search(field: &Field<'_>) -> Hindsight {
+/// Searches for one group, whose aggregates have the same configuration then.
+pub(super) fn search(group: &Group<'_>) -> Hindsight {
+    let field = &group.fields[0];
     let mut of_context: BTreeMap<Context, Vec<u64>> = BTreeMap::new();
     for n in 0..field.scenario.intervals() {
         of_context.entry(field.context(n)).or_default().push(n);
@@ -50,7 +52,7 @@ pub(super) fn search(field: &Field<'_>) -> Hindsight {
     let first = candidates(field);
     let mut found = Hindsight { first_round: vec![0.0; first.len()], ..Hindsight::default() };
     for (&context, intervals) in &of_context {
-        let scores = scored(field, first.clone(), intervals, ROUNDS[0]);
+        let scores = scored(group, first.clone(), intervals, ROUNDS[0]);
         for ((_, score), sum) in scores.iter().zip(&mut found.first_round) {
             *sum += score / of_context.len() as f64;
         }
@@ -63,8 +65,8 @@ pub(super) fn search(field: &Field<'_>) -> Hindsight {
                 Point::Knobs(point.iter().map(near).map(|x| x.clamp(0.0, 1.0)).collect())
             }));
         }
-        let points = best(scored(field, points, intervals, ROUNDS[1]), KEPT[1]);
-        let winner = best(scored(field, points, intervals, ROUNDS[2]), 1);
+        let points = best(scored(group, points, intervals, ROUNDS[1]), KEPT[1]);
+        let winner = best(scored(group, points, intervals, ROUNDS[2]), 1);
         found.best.extend(winner.into_iter().map(|point| (context, point)));
     }
     found
@@ -72,7 +74,7 @@ pub(super) fn search(field: &Field<'_>) -> Hindsight {
 
 /// Mean reward of each point over so many intervals, spread evenly.
 fn scored(
-    field: &Field<'_>,
+    group: &Group<'_>,
     points: Vec<Point>,
     intervals: &[u64],
     count: usize,
@@ -80,9 +82,10 @@ fn scored(
     let count = count.min(intervals.len());
     let at = |k: usize| intervals[(2 * k + 1) * intervals.len() / (2 * count)];
     let score = |point: &Point| {
-        let spec = field.spec(point);
-        let reward = |k| field.reward(&field.summary(at(k), Some(spec), Sample::Apart));
-        (0..count).map(reward).sum::<f64>() / count as f64
+        let spec = Some(group.fields[0].spec(point));
+        let seen = (0..count).flat_map(|k| group.seen_alike(at(k), spec, Sample::Apart));
+        let rewards = seen.map(|seen| group.fields[0].reward(&seen.summary));
+        rewards.sum::<f64>() / (count * group.fields.len()) as f64
     };
     points.into_iter().map(|point| (score(&point), point)).map(|(s, p)| (p, s)).collect()
 }

@@ -1,46 +1,57 @@
 //! A whole fleet in virtual time: engine, edges and links, with the production code of the learner,
 //! next to other ways to choose and the best in hindsight. `trimtab fleet simulate` runs it.
 
+mod bottleneck;
 mod change;
 mod chooser;
 mod connection;
 mod contest;
+mod cross;
 pub mod error;
+mod estimate;
+mod group;
 mod hindsight;
 pub mod program;
 mod result;
 mod scenario;
+mod seeds;
+mod shared;
+mod table;
+mod verdict;
 
 use crate::run::pool::{Effort, Interrupted, run_all};
+use serde::{Deserialize, Serialize};
 use trimtab_fleet::{Point, Service, Summary};
 use trimtab_steer::customize::{Commons, Preset, Settings};
 
 pub use chooser::{Chooser, Scheme, SimulateError};
-use contest::{Course, Field, Policy, Run};
+use contest::{Course, Policy, Run};
+pub use cross::{CrossHarm, CrossResult};
 pub use error::FleetScenarioError;
+pub use estimate::Estimate;
+use group::Group;
 use hindsight::Hindsight;
-pub use result::{FleetResult, SchemeResult, ServiceResult, render};
+pub use result::{FleetResult, SchemeResult, ServiceResult};
 pub use scenario::{FleetApp, FleetLinks, FleetScenario, Outage};
+pub use seeds::simulate;
+pub use shared::Shared;
+pub use table::render;
+pub use verdict::{VerdictResult, Worst};
 
 /// What became of one scheme, by aggregate.
+#[derive(Serialize, Deserialize)]
 struct Fared {
     name: String,
     courses: Vec<Course>,
 }
 
-/// Runs a fleet.
-///
-/// `schemes` come from outside, and take part where others do.
-///
-/// # Errors
-/// The user asked to stop, or a scheme does not do its part.
-pub fn simulate(
+/// How every scheme fares with a fleet, for each service.
+fn fare(
     scenario: &FleetScenario,
     seed: u64,
     schemes: &[Scheme],
     effort: Effort,
-    command: &str,
-) -> Result<FleetResult, SimulateError> {
+) -> Result<Vec<Vec<Fared>>, SimulateError> {
     let mut services = Vec::new();
     for (number, service) in scenario.services.iter().enumerate() {
         // Others differ in their reward only: what they are compared with is in the first.
@@ -48,9 +59,9 @@ pub fn simulate(
         if number == 0 {
             fared.extend(from_outside(scenario, service, seed, schemes, effort)?);
         }
-        services.push(result::of_service(scenario, service, &fared));
+        services.push(fared);
     }
-    Ok(FleetResult::new(scenario, seed, command, services))
+    Ok(services)
 }
 
 /// Schemes from outside with every aggregate.
@@ -61,12 +72,11 @@ fn from_outside(
     schemes: &[Scheme],
     effort: Effort,
 ) -> Result<Vec<Fared>, SimulateError> {
-    let aggregates: Vec<u32> = (0..scenario.aggregates).collect();
+    let groups = Group::all(scenario, service, seed);
     let of = |scheme: &Scheme| {
-        let run =
-            |&aggregate: &u32| chooser::run(&Field { scenario, service, seed, aggregate }, scheme);
-        let courses = run_all(&aggregates, effort, run)?.into_iter().collect::<Result<_, _>>()?;
-        Ok(Fared { name: scheme.name.clone(), courses })
+        let run = |group: &Group<'_>| chooser::run(group, scheme);
+        let courses = run_all(&groups, effort, run)?.into_iter().collect::<Result<Vec<_>, _>>()?;
+        Ok(Fared { name: scheme.name.clone(), courses: courses.concat() })
     };
     schemes.iter().map(of).collect()
 }
@@ -83,7 +93,7 @@ fn contest(
     let alone = service.clone().alone();
     let paper = alone.clone().with_settings(Settings::of(Preset::Paper));
     let pairs = alone.with_settings(Settings::of(Preset::Pairs));
-    let field = |aggregate: u32| Field { scenario, service: &service, seed, aggregate };
+    let groups = Group::all(scenario, &service, seed);
     let search = all && scenario.fixed > 1;
     let mut plain = vec![("start".to_owned(), Policy::Point(service.start().into()))];
     if service.safe().knobs() != Some(&service.start()) {
@@ -100,45 +110,44 @@ fn contest(
         plain.push((name.clone(), Policy::Algorithm(spec.map(Box::new))));
     }
     let learner = Policy::Learner(&service);
-    let together =
-        together(scenario, effort, |aggregate| Run::new(field(aggregate), &learner, search))?;
-    let jobs: Vec<(u32, usize)> = (0..scenario.aggregates)
-        .flat_map(|aggregate| (0..=plain.len()).map(move |policy| (aggregate, policy)))
+    let together = together(&groups, effort, |group| Run::new(group.clone(), &learner, search))?;
+    let jobs: Vec<(usize, usize)> = (0..groups.len())
+        .flat_map(|group| (0..=plain.len()).map(move |policy| (group, policy)))
         .filter(|&(_, policy)| search || policy < plain.len())
         .collect();
-    let whole = |aggregate: u32, policy: &Policy<'_>| {
-        let mut run = Run::new(field(aggregate), policy, false);
+    let whole = |group: usize, policy: &Policy<'_>| {
+        let mut run = Run::new(groups[group].clone(), policy, false);
         run.advance(scenario.intervals());
         run.finish()
     };
-    let done = run_all(&jobs, effort, |&(aggregate, policy)| match plain.get(policy) {
-        Some((_, policy)) => Done::Course(whole(aggregate, policy)),
-        None => Done::Hindsight(hindsight::search(&field(aggregate))),
+    let done = run_all(&jobs, effort, |&(group, policy)| match plain.get(policy) {
+        Some((_, policy)) => Done::Courses(whole(group, policy)),
+        None => Done::Hindsight(hindsight::search(&groups[group])),
     })?;
     let mut fared: Vec<Fared> =
         plain.iter().map(|(name, _)| Fared { name: name.clone(), courses: Vec::new() }).collect();
     let mut found: Vec<Hindsight> = Vec::new();
     for (&(_, policy), done) in jobs.iter().zip(done) {
         match done {
-            Done::Course(course) => fared[policy].courses.push(course),
+            Done::Courses(courses) => fared[policy].courses.extend(courses),
             Done::Hindsight(hindsight) => found.push(hindsight),
         }
     }
     fared.insert(0, Fared { name: result::LEARNT.to_owned(), courses: together });
     if search {
-        let single = best_single(&field(0), &found);
-        let jobs: Vec<(u32, usize)> =
-            (0..scenario.aggregates).flat_map(|a| (0..LATER.len()).map(move |l| (a, l))).collect();
-        let done = run_all(&jobs, effort, |&(aggregate, later)| {
+        let single = best_single(&groups[0], &found);
+        let jobs: Vec<(usize, usize)> =
+            (0..groups.len()).flat_map(|g| (0..LATER.len()).map(move |l| (g, l))).collect();
+        let done = run_all(&jobs, effort, |&(group, later)| {
             let policy = match later {
                 0 => Policy::Point(single.clone()),
-                _ => Policy::ByContext(&found[aggregate as usize].best),
+                _ => Policy::ByContext(&found[group].best),
             };
-            whole(aggregate, &policy)
+            whole(group, &policy)
         })?;
         for (later, name) in LATER.iter().enumerate() {
             let courses = jobs.iter().zip(&done).filter(|((_, l), _)| *l == later);
-            let courses = courses.map(|(_, course)| course.clone()).collect();
+            let courses = courses.flat_map(|(_, courses)| courses.clone()).collect();
             fared.push(Fared { name: (*name).to_owned(), courses });
         }
     }
@@ -151,14 +160,15 @@ const ROUND: u64 = 3;
 
 /// All aggregates at once, each with what all found until now.
 fn together<'a>(
-    scenario: &FleetScenario,
+    groups: &[Group<'a>],
     effort: Effort,
-    begin: impl Fn(u32) -> Run<'a>,
+    begin: impl Fn(&Group<'a>) -> Run<'a>,
 ) -> Result<Vec<Course>, Interrupted> {
-    let mut runs: Vec<Run<'a>> = (0..scenario.aggregates).map(begin).collect();
+    let mut runs: Vec<Run<'a>> = groups.iter().map(begin).collect();
+    let intervals = groups[0].fields[0].scenario.intervals();
     let mut commons = Commons::default();
     let mut until = 0;
-    while until < scenario.intervals() {
+    while until < intervals {
         until += ROUND;
         runs = run_all(&runs, effort, |run| {
             let mut run = run.clone();
@@ -170,7 +180,7 @@ fn together<'a>(
             run.take_found().iter().for_each(|(point, advantage)| commons.add(point, *advantage));
         }
     }
-    Ok(runs.into_iter().map(Run::finish).collect())
+    Ok(runs.into_iter().flat_map(Run::finish).collect())
 }
 
 /// The learner without what others found.
@@ -179,12 +189,13 @@ const ALONE: &str = "learnt alone";
 const LATER: [&str; 2] = [result::BEST_SINGLE, result::BEST_BY_CONTEXT];
 
 enum Done {
-    Course(Course),
+    Courses(Vec<Course>),
     Hindsight(Hindsight),
 }
 
 /// The point of the first round that was best over all aggregates.
-fn best_single(field: &Field<'_>, found: &[Hindsight]) -> Point {
+fn best_single(group: &Group<'_>, found: &[Hindsight]) -> Point {
+    let field = &group.fields[0];
     let points = hindsight::candidates(field);
     let sum = |i: usize| found.iter().map(|h| h.first_round[i]).sum::<f64>();
     let best = (0..points.len()).max_by(|&a, &b| sum(a).total_cmp(&sum(b)));

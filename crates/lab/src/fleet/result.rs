@@ -1,7 +1,6 @@
-//! What a simulated fleet showed: figures for machines and a table for people.
+//! What a simulated fleet showed: figures for machines.
 
 use std::collections::BTreeMap;
-use std::fmt::Write;
 
 use rand::RngExt;
 use serde::Serialize;
@@ -10,6 +9,9 @@ use trimtab_qoe::StatisticKind;
 
 use super::connection::generator;
 use super::contest::Course;
+use super::cross::{self, CrossResult};
+use super::estimate::Estimate;
+use super::verdict::{self, VerdictResult};
 use super::{Fared, FleetScenario, change, merged};
 
 /// Name of the learner.
@@ -36,9 +38,11 @@ pub struct FleetResult {
     pub scenario: String,
     /// What it shows.
     pub about: String,
-    /// The seed.
+    /// The seed, the first one of several.
     pub seed: u64,
-    /// Aggregates.
+    /// How many fleets there were, with one seed after the other.
+    pub seeds: u64,
+    /// Aggregates of each fleet.
     pub aggregates: u32,
     /// Intervals of the run.
     pub intervals: u64,
@@ -63,6 +67,9 @@ pub struct ServiceResult {
     pub close_after: Option<u64>,
     /// What became of an outage.
     pub outage: Option<OutageResult>,
+    /// Whether what is learnt loses to the incumbent, in runs of two days and more.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub verdict: Option<VerdictResult>,
     /// What was learnt vs. the algorithm that the scenario names.
     pub versus: Option<VersusResult>,
     /// Medians over the aggregates of what was learnt of the knobs, by context.
@@ -94,6 +101,9 @@ pub struct SchemeResult {
     pub windows: Vec<f64>,
     /// Of all connections of the last third: the statistics that the table shows, and more.
     pub statistics: Vec<(String, f64)>,
+    /// What flows of others get next to it, where links have any.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub cross: Vec<CrossResult>,
     /// Falls back to the safe configuration, over all aggregates.
     pub fallbacks: usize,
 }
@@ -105,17 +115,6 @@ pub struct VersusResult {
     pub name: String,
     /// The change of each statistic of the last third as a share of the other's.
     pub statistics: Vec<(String, Estimate)>,
-}
-
-/// A figure with its 95% interval.
-#[derive(Clone, Copy, Debug, Serialize)]
-pub struct Estimate {
-    /// The figure.
-    pub value: f64,
-    /// The lower end.
-    pub low: f64,
-    /// The upper end.
-    pub high: f64,
 }
 
 /// What became of an outage.
@@ -144,12 +143,17 @@ pub struct OutageResult {
 }
 
 impl FleetResult {
-    pub(super) fn new(
+    /// The figures of fleets with so many seeds, from the first of them; `fared` by service, with
+    /// the aggregates of one fleet after those of the other.
+    pub(super) fn of(
         scenario: &FleetScenario,
-        seed: u64,
+        (seed, seeds): (u64, u64),
         command: &str,
-        services: Vec<ServiceResult>,
+        fared: &[Vec<Fared>],
     ) -> Self {
+        let services = scenario.services.iter().zip(fared);
+        let services =
+            services.map(|(service, fared)| of_service(scenario, service, fared, seeds as usize));
         Self {
             schema: "trimtab.fleet/2",
             version: env!("CARGO_PKG_VERSION"),
@@ -157,10 +161,11 @@ impl FleetResult {
             scenario: scenario.name.clone(),
             about: scenario.about.clone(),
             seed,
+            seeds,
             aggregates: scenario.aggregates,
             intervals: scenario.intervals(),
             connections: scenario.connections,
-            services,
+            services: services.collect(),
             paper: scenario.paper.clone(),
         }
     }
@@ -182,7 +187,13 @@ fn begins(intervals: usize, w: usize) -> usize {
     w * intervals / WINDOWS.min(intervals)
 }
 
-fn scheme(fared: &Fared, best: Option<&[Course]>, intervals: usize) -> SchemeResult {
+fn scheme(
+    scenario: &FleetScenario,
+    all: &[Fared],
+    fared: &Fared,
+    best: Option<&[Course]>,
+) -> SchemeResult {
+    let intervals = scenario.intervals() as usize;
     let courses: Vec<&Course> = fared.courses.iter().collect();
     let window = |w| mean_between(&courses, begins(intervals, w), begins(intervals, w + 1));
     let gap_to = best.map(|best| ToBest { own: courses.clone(), best: best.iter().collect() });
@@ -205,6 +216,7 @@ fn scheme(fared: &Fared, best: Option<&[Course]>, intervals: usize) -> SchemeRes
         regret: gap_to.as_ref().map_or_else(Vec::new, |b| b.regret(intervals)),
         windows: (0..WINDOWS.min(intervals)).map(window).collect(),
         statistics: statistics(&merged(fared.courses.iter())),
+        cross: cross::of(scenario, all, &fared.courses),
         fallbacks: courses.iter().map(|c| c.fallbacks.len()).sum(),
     }
 }
@@ -277,23 +289,25 @@ pub(super) fn statistics(summary: &Summary) -> Vec<(String, f64)> {
     summary.sketches().flat_map(of).collect()
 }
 
-/// The figures of one service.
-pub(super) fn of_service(
+/// The figures of one service in so many fleets.
+fn of_service(
     scenario: &FleetScenario,
     service: &Service,
     fared: &[Fared],
+    fleets: usize,
 ) -> ServiceResult {
     let intervals = scenario.intervals() as usize;
     let named = |name: &str| fared.iter().find(|f| f.name == name).map(|f| &f.courses[..]);
     let best = named(BEST_BY_CONTEXT);
-    let mut schemes: Vec<_> = fared.iter().map(|f| scheme(f, best, intervals)).collect();
+    let mut schemes: Vec<_> = fared.iter().map(|f| scheme(scenario, fared, f, best)).collect();
     let courses = |name: &str| named(name).map(|all| all.iter().collect::<Vec<&Course>>());
     let learnt = &courses(LEARNT).unwrap_or_default()[..];
     let close_after = courses(BEST_BY_CONTEXT).and_then(|b| close_after(learnt, &b, intervals));
+    let cross: Vec<&str> = scenario.links.shared.cross.iter().map(|(cc, _)| &cc[..]).collect();
     let versus = scenario
         .compare_with
         .as_deref()
-        .and_then(|name| courses(name).map(|other| change::versus(name, learnt, &other)));
+        .and_then(|name| courses(name).map(|other| change::versus(name, &cross, learnt, &other)));
     let safe = courses("safe").or_else(|| courses("start"));
     let outage = scenario.outage.zip(safe).map(|(o, safe)| {
         let safe = &safe[..];
@@ -328,6 +342,7 @@ pub(super) fn of_service(
         schemes,
         close_after,
         outage,
+        verdict: verdict::of(scenario, service, fared, fleets),
         versus,
         learnt: typical(learnt),
         ran: ran(learnt),
@@ -402,143 +417,6 @@ fn typical(courses: &[&Course]) -> Vec<(String, Vec<(String, f64)>)> {
         all.push((context.clone(), typical.collect()));
     }
     all
-}
-
-/// A statistic of the table: its name, heading, scale and digits.
-type Column = (&'static str, &'static str, f64, usize);
-
-const COLUMNS: [Column; 7] = [
-    ("mean(throughput)", "Mbit/s", 1.0, 2),
-    ("p50(rtt)", "median RTT", 1000.0, 0),
-    ("mean(rtt)", "mean RTT", 1000.0, 0),
-    ("mean(loss)", "loss %", 100.0, 2),
-    ("p50(request_time)", "median s", 1.0, 2),
-    ("mean(rebuffering)", "stalled %", 100.0, 2),
-    ("mean(bitrate)", "bitrate", 1.0, 2),
-];
-
-/// A table for people.
-pub fn render(result: &FleetResult) -> String {
-    let mut out = format!(
-        "{}: {} aggregates, {} intervals, {} connections in each, seed {}\n",
-        result.scenario, result.aggregates, result.intervals, result.connections, result.seed
-    );
-    for service in &result.services {
-        let _ = writeln!(out, "\n{}: {}", service.service, service.reward);
-        let used: Vec<&Column> = COLUMNS
-            .iter()
-            .filter(|(name, ..)| service.schemes.iter().any(|c| shown(c, name) > 0.0))
-            .collect();
-        render_schemes(&mut out, service, &used);
-        render_learning(&mut out, service);
-        if !service.ran.is_empty() {
-            let share = |(name, share): &(String, f64)| format!("{name} {:.0}%", 100.0 * share);
-            let shares: Vec<String> = service.ran.iter().map(share).collect();
-            let _ = writeln!(out, " in force in the last third: {}", shares.join(", "));
-        }
-        if let Some(versus) = &service.versus {
-            render_versus(&mut out, versus, &used);
-        }
-        if let Some(outage) = &service.outage {
-            render_outage(&mut out, outage, result.aggregates);
-        }
-    }
-    for line in &result.paper {
-        let _ = writeln!(out, "\nPaper: {line}");
-    }
-    out
-}
-
-/// A statistic of a scheme; 0 where it has none.
-fn shown(scheme: &SchemeResult, name: &str) -> f64 {
-    scheme.statistics.iter().find(|(n, _)| n == name).map_or(0.0, |(_, v)| *v)
-}
-
-/// A row per scheme, and how soon learning came close to the best.
-fn render_schemes(out: &mut String, service: &ServiceResult, used: &[&Column]) {
-    let has_goal = service.schemes.iter().any(|c| c.name == BEST_BY_CONTEXT);
-    let _ = write!(out, " {:<18} {:>8} {:>11}", "", "reward", "last third");
-    if has_goal {
-        let _ = write!(out, " {:>8} {:>15} {:>6}", "to best", "95% of it", "regret");
-    }
-    for (_, heading, ..) in used {
-        let _ = write!(out, " {heading:>10}");
-    }
-    out.push('\n');
-    for c in &service.schemes {
-        let _ = write!(out, " {:<18} {:>8.3} {:>11.3}", c.name, c.reward, c.late_reward);
-        if let Some(e) = &c.to_best {
-            let range = format!("{:.1} to {:.1}", 100.0 * e.low, 100.0 * e.high);
-            let grows = c.regret_exponent.map_or("-".into(), |e| format!("t^{:.2}", e.value));
-            let _ = write!(out, " {:>7.1}% {range:>15} {grows:>6}", 100.0 * e.value);
-        }
-        for &&(name, _, scale, digits) in used {
-            let _ = write!(out, " {:>10.digits$}", shown(c, name) * scale);
-        }
-        out.push('\n');
-    }
-    if has_goal {
-        let after = service
-            .close_after
-            .map_or("not in this run".to_owned(), |n| format!("after {n} intervals"));
-        let _ = writeln!(out, " within 3% of the best per context: {after}");
-    }
-}
-
-/// The cost of looking around, and the growth of the regret.
-fn render_learning(out: &mut String, service: &ServiceResult) {
-    let Some(learnt) = service.schemes.iter().find(|c| c.name == LEARNT) else { return };
-    if let (Some(guess), Some(all)) = (&learnt.guess_to_best, &learnt.to_best) {
-        let _ = writeln!(
-            out,
-            " its best guesses alone: {:.1}% to best; looking around costs {:.1}%",
-            100.0 * guess.value,
-            100.0 * (guess.value - all.value)
-        );
-    }
-    if let Some(e) = &learnt.regret_exponent {
-        let _ = writeln!(
-            out,
-            " regret of what is learnt grows as t^{:.2} ({:.2} to {:.2})",
-            e.value, e.low, e.high
-        );
-    }
-}
-
-fn render_versus(out: &mut String, versus: &VersusResult, used: &[&Column]) {
-    let _ = writeln!(out, " learnt vs. {}, with 95% intervals:", versus.name);
-    for &&(name, heading, ..) in used {
-        if let Some((_, e)) = versus.statistics.iter().find(|(n, _)| n == name) {
-            let heading = heading.trim_end_matches(" %").trim_end_matches(" s");
-            let _ = writeln!(
-                out,
-                "  {heading:<12} {:>+7.1}% ({:+.1} to {:+.1})",
-                100.0 * e.value,
-                100.0 * e.low,
-                100.0 * e.high
-            );
-        }
-    }
-}
-
-fn render_outage(out: &mut String, o: &OutageResult, aggregates: u32) {
-    let number = |n: Option<u64>| n.map_or("-".to_owned(), |n| n.to_string());
-    let _ = writeln!(
-        out,
-        " outage: {} of {aggregates} aggregates fell back, after {} intervals (median) and {} (most)\n  \
-         reward in it {:.3}, of the safe configuration {:.3}; after it {:.3} and {:.3}\n  \
-         most behind the safe configuration over any stretch: {:.1} (median) and {:.1} (most) \
-         of its mean rewards",
-        o.fell_back,
-        number(o.median_intervals),
-        number(o.most_intervals),
-        o.reward,
-        o.safe_reward,
-        o.reward_after,
-        o.safe_reward_after,
-        o.behind_median,
-        o.behind_most
-    );
 }
 
 #[cfg(test)]

@@ -9,6 +9,7 @@ use trimtab_fleet::Service;
 use trimtab_units::{Duration, Rate};
 
 use super::error::{FleetScenarioError, read, value};
+use super::shared::{RawShared, Shared};
 use crate::scenario::AppSettings;
 
 /// A simulated fleet. `docs/concepts/customize.md` describes every key of its file.
@@ -18,7 +19,7 @@ pub struct FleetScenario {
     pub name: String,
     /// What it shows.
     pub about: String,
-    /// Aggregates, each with links of its own.
+    /// Aggregates, each with links of its own unless [`FleetLinks::shared`] has several on one.
     pub aggregates: u32,
     /// How long the fleet runs, in virtual time.
     pub duration: Duration,
@@ -59,7 +60,7 @@ impl PartialEq for FleetApp {
 }
 
 /// The links of the fleet: each range is drawn from once per aggregate, log-uniform.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Debug)]
 pub struct FleetLinks {
     /// Mean capacity.
     pub rate: (Rate, Rate),
@@ -81,6 +82,8 @@ pub struct FleetLinks {
     pub changes: u32,
     /// A policer: share of the capacity that passes, and how long the bucket lasts at full capacity.
     pub policer: Option<(f64, Duration)>,
+    /// What connections share their links with.
+    pub shared: Shared,
 }
 
 /// An outage: everything becomes far worse for a while.
@@ -147,6 +150,7 @@ struct RawLinks {
     #[serde(default)]
     changes: u32,
     policer: Option<RawPolicer>,
+    shared: Option<RawShared>,
 }
 
 const fn unloaded() -> [f64; 3] {
@@ -218,6 +222,15 @@ impl Raw {
                 format!("one of the baselines, which {name} is not"),
             ));
         }
+        let links = self.links.checked()?;
+        if !links.shared.cross.is_empty() && self.baselines.iter().any(|name| name == CEILING) {
+            return Err(value(
+                "baselines",
+                format!(
+                    "{CEILING} sees no cross traffic, so it bounds nothing there: leave it out"
+                ),
+            ));
+        }
         let baselines = self.baselines.into_iter().map(|text| {
             if text == CEILING {
                 return Ok((text, None));
@@ -253,7 +266,7 @@ impl Raw {
             connections: self.connections,
             fixed: self.fixed,
             app,
-            links: self.links.checked()?,
+            links,
             outage,
             services,
             baselines: baselines.collect::<Result<_, FleetScenarioError>>()?,
@@ -308,6 +321,7 @@ impl RawLinks {
                     ))
                 })
                 .transpose()?,
+            shared: self.shared.map(RawShared::checked).transpose()?.unwrap_or_default(),
         };
         let ascends = |(least, most): (f64, f64), floor: f64| least >= floor && least <= most;
         let good = [

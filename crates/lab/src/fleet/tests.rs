@@ -31,6 +31,17 @@ name = "small-latency"
 reward = "mean(throughput) - 100 * mean(rtt)"
 "#;
 
+/// A fleet with one seed.
+fn simulate(
+    scenario: &FleetScenario,
+    seed: u64,
+    schemes: &[Scheme],
+    effort: Effort,
+    command: &str,
+) -> Result<FleetResult, SimulateError> {
+    super::simulate(scenario, seed..=seed, schemes, effort, None, command)
+}
+
 /// So many threads.
 fn threads(jobs: usize) -> Effort {
     Effort { jobs: Some(jobs), quiet: true }
@@ -220,6 +231,23 @@ fn mistakes_say_what_is_right() {
         ("0.7, 0.5]", "0.7, 0.0]", "links.load: a range"),
         ("2Mbit/s", "2", "links.rate: "),
         ("80ms", "8ms", "links.rtt: a range"),
+        ("[[service]]", "[links.shared]\nconnections = 2\n[[service]]", "missing field `within`"),
+        ("[[service]]", "[links.shared]\nwithin = \"1h\"\n[[service]]", "within: at most 600s"),
+        (
+            "[[service]]",
+            "[links.shared]\nwithin = \"0s\"\ncross = [\"cubic\"]\n[[service]]",
+            "links.shared.within: more than 0s",
+        ),
+        (
+            "[[service]]",
+            "[links.shared]\nwithin = \"1s\"\ncross = [\"cubicc\"]\n[[service]]",
+            "links.shared.cross: cubicc: no such algorithm",
+        ),
+        (
+            "[[service]]",
+            "[links.shared]\nwithin = \"1s\"\naggregates = 0\n[[service]]",
+            "links.shared.aggregates: a whole number from 1 to 100",
+        ),
         ("kind = \"download\"", "kind = \"download\"\nqoe = \"T\"", "app: no `qoe`"),
         ("fixed = 4", "fixed = 10001", "fixed: a whole number from 1 to 10000"),
         (

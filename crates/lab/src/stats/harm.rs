@@ -33,12 +33,12 @@ pub struct HarmRecord {
 
 /// Harm to a quantity of which more is better (Ware et al. §3: (x − y) / x, where x is the solo
 /// value; here next to their own kind).
-fn of_more(own_kind: f64, next_to_us: f64) -> f64 {
+pub(crate) fn of_more(own_kind: f64, next_to_us: f64) -> f64 {
     bounded(own_kind - next_to_us, own_kind)
 }
 
 /// Harm to a quantity of which less is better (Ware et al. §3: (y − x) / y).
-fn of_less(own_kind: f64, next_to_us: f64) -> f64 {
+pub(crate) fn of_less(own_kind: f64, next_to_us: f64) -> f64 {
     bounded(next_to_us - own_kind, next_to_us)
 }
 

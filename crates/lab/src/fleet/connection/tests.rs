@@ -141,21 +141,3 @@ fn a_policer_passes_its_share() {
     assert!((policer.rate.mbps() / connection.rate.mbps() - 0.25).abs() < 1e-6);
     assert_eq!(policer.burst, connection.rate * Duration::from_secs(2));
 }
-
-/// A download of s bytes over r bytes per second takes at least s / r and a round trip.
-#[test]
-fn a_connection_is_no_faster_than_its_link() {
-    let scenario = fleet("");
-    for number in 0..4 {
-        let connection = connection(&scenario, 0, number);
-        for spec in [Some("bbr".parse::<Spec>().unwrap()), Some("cubic".parse().unwrap()), None] {
-            let came = connection.run(spec);
-            assert!(came.throughput_mbps < connection.rate.mbps(), "{came:?}");
-            assert!(came.rtt_s >= connection.rtt.as_secs_f64(), "{came:?}");
-            let least = 100e3 * 8e-6 / connection.rate.mbps() + connection.rtt.as_secs_f64();
-            assert!(came.request_time_s >= least, "{came:?}: not below {least} s");
-            assert!((0.0..0.5).contains(&came.loss), "{came:?}");
-            assert_eq!((came.rebuffering, came.bitrate_mbps), (0.0, 0.0), "no video");
-        }
-    }
-}

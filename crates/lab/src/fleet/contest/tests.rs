@@ -1,5 +1,7 @@
 //! Ways to choose, without a fleet around them.
 
+use trimtab_fleet::Sketch;
+
 use super::*;
 use crate::fleet::connection::generator;
 
@@ -96,7 +98,9 @@ fn the_summary_of_an_interval_is_of_its_connections() {
     let service = &scenario.services[0];
     let field = Field { scenario: &scenario, service, seed: 1, aggregate: 0 };
     let spec = Some(field.spec(&service.start().into()));
-    let summary = field.summary(5, spec, Sample::Run);
+    let group = Group { fields: vec![field] };
+    let summary = |n| group.seen(n, &[spec], Sample::Run).remove(0).summary;
+    let (again, summary) = (summary(5), summary(5));
     assert_eq!(summary.connections(), 2);
     let mean = |name: &str| summary.get(name).unwrap().mean().unwrap();
     let reward = field.reward(&summary);
@@ -104,7 +108,7 @@ fn the_summary_of_an_interval_is_of_its_connections() {
     assert!(reward > 0.5 && reward < 20.0, "{reward}");
     // 100 KB over 20 Mbit/s take 40 ms and a round trip.
     assert!(mean("request_time") > 0.06 && mean("rtt") >= 0.02, "{}", mean("request_time"));
-    assert_eq!(field.reward(&field.summary(5, spec, Sample::Run)), reward, "the same again");
+    assert_eq!(field.reward(&again), reward, "the same again");
     assert_eq!(field.reward(&Summary::default()), 0.0, "without connections there is no reward");
 }
 
@@ -115,7 +119,8 @@ fn only_the_last_third_is_late() {
     for n in 0..72_u32 {
         let mut summary = Summary::new(1);
         summary.set("rtt", Sketch::of([f64::from(n)])).unwrap();
-        course.note(&scenario, &summary, f64::from(n));
+        let seen = Seen { summary, cross: Vec::new() };
+        course.note(&scenario, &seen, f64::from(n));
     }
     assert_eq!((course.rewards.len(), course.rewards[71]), (72, 71.0));
     assert_eq!(course.late.connections(), 24);

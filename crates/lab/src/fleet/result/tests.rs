@@ -3,6 +3,7 @@
 use trimtab_fleet::Sketch;
 
 use super::super::change::versus;
+use super::super::table::render;
 use super::*;
 use crate::testing::close;
 
@@ -55,7 +56,7 @@ fn fared(name: &str, courses: Vec<Course>) -> Fared {
 
 fn service(fared: &[Fared]) -> ServiceResult {
     let scenario = scenario();
-    of_service(&scenario, &scenario.services[0], fared)
+    of_service(&scenario, &scenario.services[0], fared, 1)
 }
 
 #[test]
@@ -198,7 +199,8 @@ fn saw(mbps: f64, loss: f64) -> Course {
 #[test]
 fn a_change_is_a_share_of_the_others_statistic() {
     let (own, other) = ([saw(6.0, 0.01), saw(2.0, 0.01)], [saw(4.0, 0.0), saw(4.0, 0.0)]);
-    let result = versus("bbr", &own.iter().collect::<Vec<_>>(), &other.iter().collect::<Vec<_>>());
+    let result =
+        versus("bbr", &[], &own.iter().collect::<Vec<_>>(), &other.iter().collect::<Vec<_>>());
     let of = |name: &str| result.statistics.iter().find(|(n, _)| n == name).map(|(_, e)| *e);
     let mean = of("mean(throughput)").unwrap();
     close(mean.value, 0.0);
@@ -225,13 +227,13 @@ fn the_table_has_the_figures_of_the_result() {
         course.guessed = vec![3.9; 8];
         course
     };
-    let fared = [
+    let fared = vec![
         fared(LEARNT, vec![guesses(saw(3.0, 0.02)), guesses(saw(3.0, 0.02))]),
         fared("start", vec![saw(1.0, 0.01), saw(1.0, 0.01)]),
         fared("bbr", vec![saw(2.0, 0.01), saw(2.0, 0.01)]),
         fared(BEST_BY_CONTEXT, vec![saw(4.0, 0.01), saw(4.0, 0.01)]),
     ];
-    let text = render(&FleetResult::new(&scenario(), 5, "x", vec![service(&fared)]));
+    let text = render(&FleetResult::of(&scenario(), (5, 1), "x", &[fared]));
     let row = |name: &str| -> Vec<&str> {
         let line = text.lines().find(|l| l.trim_start().starts_with(name)).expect(name);
         line.trim_start()[name.len()..].split_whitespace().collect()

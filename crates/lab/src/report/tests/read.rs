@@ -501,6 +501,7 @@ fn a_fleet_has_the_same_colours_in_both_panels() {
         regret: regret.to_vec(),
         windows: windows.to_vec(),
         statistics: Vec::new(),
+        cross: Vec::new(),
         fallbacks: 0,
     };
     let schemes = vec![
@@ -514,6 +515,7 @@ fn a_fleet_has_the_same_colours_in_both_panels() {
         schemes,
         close_after: None,
         outage: None,
+        verdict: None,
         versus: None,
         learnt: Vec::new(),
         ran: Vec::new(),
@@ -525,6 +527,7 @@ fn a_fleet_has_the_same_colours_in_both_panels() {
         scenario: "games".to_owned(),
         about: String::new(),
         seed: 0,
+        seeds: 1,
         aggregates: 1,
         intervals: 72,
         connections: 1,

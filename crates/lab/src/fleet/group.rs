@@ -1,0 +1,145 @@
+//! Aggregates of a fleet that share bottlenecks, and what their connections see.
+
+use trimtab_cc::Spec;
+use trimtab_fleet::{Context, Interval, Key, Point, Service, Sketch, Summary};
+use trimtab_units::Duration;
+
+use super::bottleneck::{Bottleneck, Came, CrossCame};
+use super::connection::{Connection, Sample};
+use super::scenario::FleetScenario;
+
+/// The run begins on a Monday: four days after 1970-01-01, a Thursday.
+const BEGINS: Duration = Duration::from_secs(4 * 24 * 3600);
+
+/// A statistic of a connection, with its name.
+type Named<T> = (&'static str, fn(&T) -> f64);
+
+/// What an edge reports of each connection.
+const REPORTED: [Named<Came>; 6] = [
+    ("throughput", |c| c.throughput_mbps),
+    ("rtt", |c| c.rtt_s),
+    ("loss", |c| c.loss),
+    ("request_time", |c| c.request_time_s),
+    ("rebuffering", |c| c.rebuffering),
+    ("bitrate", |c| c.bitrate_mbps),
+];
+
+/// What is known of the flows of others.
+const OF_OTHERS: [Named<CrossCame>; 3] =
+    [("throughput", |c| c.throughput_mbps), ("rtt", |c| c.rtt_s), ("loss", |c| c.loss)];
+
+/// One aggregate of the fleet under one service.
+#[derive(Clone, Copy)]
+pub(super) struct Field<'a> {
+    pub(super) scenario: &'a FleetScenario,
+    pub(super) service: &'a Service,
+    pub(super) seed: u64,
+    pub(super) aggregate: u32,
+}
+
+/// Aggregates that share bottlenecks; a single one where none do.
+#[derive(Clone)]
+pub(super) struct Group<'a> {
+    pub(super) fields: Vec<Field<'a>>,
+}
+
+/// What was seen of an aggregate in an interval.
+pub(super) struct Seen {
+    /// Of its connections.
+    pub(super) summary: Summary,
+    /// Of the flows of others on their bottlenecks, for each entry of the scenario's `cross`.
+    pub(super) cross: Vec<Summary>,
+}
+
+/// The values of some connections or flows, by name.
+fn summary<T>(of: &[T], names: &[Named<T>]) -> Summary {
+    let mut summary = Summary::new(of.len() as u64);
+    for (name, value) in names {
+        let set = summary.set(name, Sketch::of(of.iter().map(value)));
+        debug_assert!(set.is_ok(), "few names, and good ones");
+    }
+    summary
+}
+
+impl<'a> Group<'a> {
+    /// All of a fleet. The last one has what is left.
+    pub(super) fn all(scenario: &'a FleetScenario, service: &'a Service, seed: u64) -> Vec<Self> {
+        let size = scenario.links.shared.aggregates;
+        let group = |from: u32| Self {
+            fields: (from..scenario.aggregates.min(from + size))
+                .map(|aggregate| Field { scenario, service, seed, aggregate })
+                .collect(),
+        };
+        (0..scenario.aggregates).step_by(size as usize).map(group).collect()
+    }
+
+    /// What the connections of an interval see, with a congestion control for each aggregate. The
+    /// connections are the same for all.
+    pub(super) fn seen(&self, n: u64, specs: &[Option<Spec>], sample: Sample) -> Vec<Seen> {
+        let leader = self.fields[0];
+        let Field { scenario, seed, .. } = leader;
+        let shared = &scenario.links.shared;
+        let hour =
+            leader.interval(n).start(leader.service.interval()).as_nanos() / 3_600_000_000_000;
+        let when = ((hour % 24 / 8) as usize, matches!((hour / 24 + 3) % 7, 5 | 6));
+        let count = u64::from(scenario.connections);
+        let on_each = u64::from(shared.connections);
+        let mut came: Vec<Vec<Came>> = vec![Vec::new(); self.fields.len()];
+        let mut gone: Vec<Vec<CrossCame>> = vec![Vec::new(); shared.cross.len()];
+        for from in (0..count).step_by(on_each as usize) {
+            let numbers = from..count.min(from + on_each);
+            let (mut members, mut connections) = (Vec::new(), Vec::new());
+            for (member, field) in self.fields.iter().enumerate() {
+                for number in numbers.clone() {
+                    let of = (u64::from(field.aggregate), n, number);
+                    members.push(member);
+                    connections.push(Connection::of(scenario, seed, sample, of, when));
+                }
+            }
+            let chosen: Vec<Option<Spec>> = members.iter().map(|&member| specs[member]).collect();
+            let (steered, others) = Bottleneck { connections, shared }.run(&chosen);
+            members.iter().zip(steered).for_each(|(&member, one)| came[member].push(one));
+            gone.iter_mut().zip(others).for_each(|(all, one)| all.push(one));
+        }
+        let cross: Vec<Summary> = gone.iter().map(|of| summary(of, &OF_OTHERS)).collect();
+        came.iter()
+            .map(|of| Seen { summary: summary(of, &REPORTED), cross: cross.clone() })
+            .collect()
+    }
+
+    /// The same with one congestion control for all of them.
+    pub(super) fn seen_alike(&self, n: u64, spec: Option<Spec>, sample: Sample) -> Vec<Seen> {
+        self.seen(n, &vec![spec; self.fields.len()], sample)
+    }
+}
+
+impl Field<'_> {
+    /// Its key: a /24 of its own.
+    pub(super) fn key(&self) -> Key {
+        let [_, b, c, d] = self.aggregate.to_be_bytes();
+        let prefix = format!("{}.{c}.{d}.0/24", 100 + u32::from(b));
+        let text = format!("{}/{prefix}", self.service.name());
+        text.parse().expect("a service's name and a prefix make a key")
+    }
+
+    pub(super) fn interval(&self, n: u64) -> Interval {
+        Interval(BEGINS.as_nanos() / self.service.interval().as_nanos() + n)
+    }
+
+    pub(super) fn context(&self, n: u64) -> Context {
+        self.service.context_at(&self.key(), self.interval(n))
+    }
+
+    /// The algorithm at a point of the permitted box, or another one.
+    pub(super) fn spec(&self, point: &Point) -> Spec {
+        self.service
+            .configuration(0, point)
+            .spec()
+            .expect("the permitted box lies within the algorithm's ranges")
+    }
+
+    /// The reward; the worst that there is without one.
+    pub(super) fn reward(&self, summary: &Summary) -> f64 {
+        Service::value(self.service.reward(), summary).unwrap_or(0.0)
+    }
+}
