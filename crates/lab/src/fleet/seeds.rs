@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::ops::RangeInclusive;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
@@ -60,7 +60,7 @@ pub fn simulate(
                     _ => e,
                 })?;
                 match file {
-                    Some(file) => write(file, &digest, seed, services)?,
+                    Some(file) => write(&file, &digest, seed, services)?,
                     None => services,
                 }
             }
@@ -110,14 +110,14 @@ fn read(file: &Path, digest: &str, seed: u64) -> Result<Vec<Vec<Fared>>, Simulat
 }
 
 fn write(
-    file: PathBuf,
+    file: &Path,
     digest: &str,
     seed: u64,
     services: Vec<Vec<Fared>>,
 ) -> Result<Vec<Vec<Fared>>, SimulateError> {
     let kept = SeedFile { schema: SCHEMA.to_owned(), digest: digest.to_owned(), seed, services };
-    write_file(&file, |out| Ok(serde_json::to_writer(out, &kept)?))
-        .map_err(|e| fail(&file, format!("cannot write the result of a seed: {e}")))?;
+    write_file(file, |out| Ok(serde_json::to_writer(out, &kept)?))
+        .map_err(|e| fail(file, format!("cannot write the result of a seed: {e}")))?;
     Ok(kept.services)
 }
 
