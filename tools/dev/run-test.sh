@@ -1,10 +1,10 @@
 #!/bin/sh
-# Runs a test program of cargo's, for test.sh. Those that wait for time to pass hardly compute: they
+# Runs a test program of cargo's, for test.sh. Those that wait for time to pass, and bear a busy machine,
 # run next to the others, with more threads than there are processors. What they print, and their
 # exit status, go to files that test.sh reads.
 # usage: RESULTS=FOLDER tools/dev/run-test.sh PROGRAM [ARGUMENT...]
 case ${PWD##*/}/${1##*/} in
-agent/agent-* | engine/long-* | kernel/links-* | kernel/lifetime-* | kernel/upgrade-*) ;;
+agent/agent-* | engine/long-*) ;;
 *) exec "$@" ;;
 esac
 export RUST_TEST_THREADS="${RUST_TEST_THREADS:-$((2 * $(nproc)))}"

@@ -42,6 +42,8 @@ pub struct FleetScenario {
     pub compare_with: Option<String>,
     /// What the paper reports, to stand next to our figures.
     pub paper: Vec<String>,
+    /// What was parsed, without comments.
+    pub(super) source: toml::Table,
 }
 
 /// What a connection does.
@@ -180,7 +182,9 @@ impl FleetScenario {
     /// Says what is wrong with it, and what would be right.
     pub fn parse(text: &str) -> Result<Self, FleetScenarioError> {
         let raw: Raw = toml::from_str(text)?;
-        raw.checked()
+        let mut scenario = raw.checked()?;
+        scenario.source = toml::from_str(text)?;
+        Ok(scenario)
     }
 
     /// Reads a scenario file.
@@ -272,6 +276,7 @@ impl Raw {
             baselines: baselines.collect::<Result<_, FleetScenarioError>>()?,
             compare_with: self.compare_with,
             paper: self.paper,
+            source: toml::Table::new(),
         })
     }
 }

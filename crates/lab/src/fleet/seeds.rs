@@ -82,10 +82,12 @@ fn append(all: &mut Vec<Vec<Fared>>, services: Vec<Vec<Fared>>) {
     }
 }
 
-/// Stands for everything that decides the figures but the seed.
+/// Stands for everything that decides the figures but the seed, in any process: the file, what options
+/// replace of it, and who takes part.
 fn digest(scenario: &FleetScenario, schemes: &[Scheme]) -> String {
     let names: Vec<&str> = schemes.iter().map(|scheme| scheme.name.as_str()).collect();
-    let text = format!("{} {scenario:?} {names:?}", env!("CARGO_PKG_VERSION"));
+    let options = (scenario.aggregates, scenario.connections, scenario.duration.as_nanos());
+    let text = format!("{} {} {options:?} {names:?}", env!("CARGO_PKG_VERSION"), scenario.source);
     Sha256::digest(text).iter().map(|byte| format!("{byte:02x}")).collect()
 }
 

@@ -118,11 +118,10 @@ initial_rate = 1
 #[test]
 fn an_outage_costs_little_vs_the_safe_configuration() {
     let scenario = FleetScenario::parse(OUTAGE).unwrap();
-    // One of seed 12 has the safe configuration in force when the outage begins: it has nothing to fall back to.
-    for (seed, fall_back) in [(11, 24), (12, 23)] {
+    for seed in [11, 12] {
         let result = simulate(&scenario, seed, &[], threads(2), "").unwrap();
         let outage = result.services[0].outage.as_ref().unwrap();
-        assert_eq!(outage.fell_back, fall_back, "seed {seed}: {outage:?}");
+        assert_eq!(outage.fell_back, 24, "seed {seed}: {outage:?}");
         assert!(outage.most_intervals <= Some(6), "seed {seed}: {outage:?}");
         assert!(outage.behind_most < BEHIND_MOST, "seed {seed}: {outage:?}");
         assert!(outage.reward_after > outage.safe_reward_after, "seed {seed}: {outage:?}");
