@@ -20,16 +20,16 @@ flags="$flags -Cllvm-args=-sanitizer-coverage-trace-compares"
 RUSTFLAGS=$flags cargo build -p trimtab-fuzz --profile fuzz --locked --target "$host" \
 	--target-dir "$dir"
 fuzzed=
-for source in fuzz/targets/*.rs; do
+for source in fuzz/src/targets/*.rs; do
 	name=$(basename "$source" .rs)
 	[ "${2:-$name}" = "$name" ] || continue
 	mkdir -p "fuzz/corpus/$name" "fuzz/artifacts/$name"
 	say "fuzzing $name for $seconds s"
-	"$dir/$host/fuzz/$name" "fuzz/corpus/$name" "fuzz/seeds/$name" -max_total_time="$seconds" \
+	TRIMTAB_FUZZ=$name "$dir/$host/fuzz/trimtab-fuzz" "fuzz/corpus/$name" "fuzz/seeds/$name" -max_total_time="$seconds" \
 		-artifact_prefix="fuzz/artifacts/$name/" -max_len=4096 -timeout=10 -verbosity=0 \
 		-print_final_stats=1 ||
 		die "fuzz: $name failed; the input is in fuzz/artifacts/$name/" \
 			"(give it to the target to repeat)"
 	fuzzed=yes
 done
-[ -n "$fuzzed" ] || die "fuzz: there is no target '$2'; see fuzz/targets/"
+[ -n "$fuzzed" ] || die "fuzz: there is no target '$2'; see fuzz/src/targets/"

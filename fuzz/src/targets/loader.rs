@@ -1,8 +1,6 @@
 //! The loader's channel: whatever a steerer sends, what may be carried out gives sockets our own
 //! algorithms alone, tells the service manager one line, and is the same when it is sent again.
-#![no_main]
 
-use libfuzzer_sys::fuzz_target;
 use serde_json::Value;
 use trimtab_agent::fuzzing;
 
@@ -12,7 +10,7 @@ fn is_ours(name: &Value) -> bool {
     name.as_str().is_some_and(|name| name.starts_with("trimtab_"))
 }
 
-fuzz_target!(|datagram: &[u8]| {
+pub(crate) fn target(datagram: &[u8]) {
     match fuzzing::loader(CONFIG, datagram) {
         Err(why) => assert!(!why.contains('\n'), "{why}"),
         Ok(text) => {
@@ -36,4 +34,4 @@ fuzz_target!(|datagram: &[u8]| {
             assert!(request.get("set-default").is_none(), "{text}");
         }
     }
-});
+}

@@ -1,10 +1,8 @@
 //! Workload files: any text is a workload in the order of its times, or an error with one line to show.
-#![no_main]
 
-use libfuzzer_sys::fuzz_target;
 use trimtab_apps::Workload;
 
-fuzz_target!(|text: &str| {
+pub(crate) fn target(text: &str) {
     match text.parse::<Workload>() {
         Ok(workload) => {
             let requests = workload.requests();
@@ -14,4 +12,4 @@ fuzz_target!(|text: &str| {
         }
         Err(error) => assert!(!error.to_string().contains('\n'), "{text:?}"),
     }
-});
+}

@@ -1,10 +1,8 @@
 //! Reports of edges: any bytes are a report that can be merged and learnt from, or an error.
-#![no_main]
 
-use libfuzzer_sys::fuzz_target;
 use trimtab_fleet::{Aggregate, Report, Service};
 
-fuzz_target!(|bytes: &[u8]| {
+pub(crate) fn target(bytes: &[u8]) {
     let Ok(report) = Report::decode(bytes) else { return };
     let again = report.encode().expect("what was decoded is small enough");
     assert_eq!(Report::decode(&again).as_ref(), Ok(&report));
@@ -16,4 +14,4 @@ fuzz_target!(|bytes: &[u8]| {
     aggregate.open(&service, report.interval);
     let decision = aggregate.close(&service, report.interval, &merged).expect("it is open");
     assert!(decision.reward.is_none_or(f64::is_finite));
-});
+}

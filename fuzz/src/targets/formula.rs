@@ -1,7 +1,5 @@
 //! QoE formulas: any text is a model whose hints a controller can use anywhere, or an error with a place.
-#![no_main]
 
-use libfuzzer_sys::fuzz_target;
 use trimtab_qoe::{Factors, Formula, Hints, OperatingPoint, Samples};
 use trimtab_units::{Duration, Rate};
 
@@ -11,7 +9,7 @@ fn check(hints: Option<Hints>, text: &str) {
     assert!((0.0..=Hints::MAX).contains(&beta), "{text:?}: {beta}");
 }
 
-fuzz_target!(|text: &str| {
+pub(crate) fn target(text: &str) {
     let mut factors = Factors::new();
     factors.set_named("mine", 2.0).expect("a good name");
     match Formula::parse(text, &["mine"]) {
@@ -42,4 +40,4 @@ fuzz_target!(|text: &str| {
             assert!(!message.contains(": the parser refuses it: "), "{text:?}: {message}");
         }
     }
-});
+}

@@ -1,13 +1,11 @@
 //! The metrics door: whatever bytes a client sends, and in whatever pieces, it gets one answer of
 //! HTTP, and the page for `GET /metrics` alone.
-#![no_main]
 
-use libfuzzer_sys::fuzz_target;
 use trimtab_agent::fuzzing;
 
 const PAGE: &str = "a 1\n# EOF\n";
 
-fuzz_target!(|bytes: &[u8]| {
+pub(crate) fn target(bytes: &[u8]) {
     let Some((&piece, request)) = bytes.split_first() else { return };
     let answer = fuzzing::metrics(request, piece.into(), PAGE);
     let answer = String::from_utf8(answer).expect("text");
@@ -24,4 +22,4 @@ fuzz_target!(|bytes: &[u8]| {
         "HTTP/1.1 405 Method Not Allowed" => assert!(!request.starts_with(b"GET "), "{answer}"),
         other => panic!("{other}"),
     }
-});
+}

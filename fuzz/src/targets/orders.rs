@@ -1,8 +1,6 @@
 //! The file of the operators' orders: any text is orders that are the same when they are written and
 //! read again, or an error with one line to show.
-#![no_main]
 
-use libfuzzer_sys::fuzz_target;
 use trimtab_agent::{HoldStatus, Target, fuzzing};
 
 /// The clock of the file counts seconds since 1970, which an `f64` has to a quarter of a microsecond.
@@ -16,7 +14,8 @@ fn same(a: &HoldStatus, b: &HoldStatus) -> bool {
     named && left && near(a.for_s, b.for_s)
 }
 
-fuzz_target!(|text: &str| match fuzzing::orders(text) {
+pub(crate) fn target(text: &str) {
+match fuzzing::orders(text) {
     Ok((orders, written)) => {
         let (again, _) = fuzzing::orders(&written).expect("its own file");
         assert_eq!(orders.len(), again.len(), "{written}");
@@ -27,4 +26,5 @@ fuzz_target!(|text: &str| match fuzzing::orders(text) {
         }
     }
     Err(error) => assert!(!error.contains('\n'), "{error}"),
-});
+}
+}

@@ -1,13 +1,11 @@
 //! The control socket: whatever bytes a client sends, and in whatever pieces, it gets one line of
 //! JSON. Orders that were taken are in force, and are the same when the agent starts again.
-#![no_main]
 
-use libfuzzer_sys::fuzz_target;
 use trimtab_agent::fuzzing::{self, Agent};
 
 const CONFIG: &str = "[[rule]]\nname = \"web\"\nport = 443\n";
 
-fuzz_target!(|bytes: &[u8]| {
+pub(crate) fn target(bytes: &[u8]) {
     let Some((&piece, bytes)) = bytes.split_first() else { return };
     let agent = Agent::new(fuzzing::config(CONFIG).expect("a good configuration"));
     for question in bytes.split_inclusive(|byte| *byte == b'\n') {
@@ -36,4 +34,4 @@ fuzz_target!(|bytes: &[u8]| {
         let left = |order: &trimtab_agent::HoldStatus| order.left_s.unwrap_or(-1.0);
         assert!((left(order) - left(again)).abs() <= 1e-3, "{text}");
     }
-});
+}

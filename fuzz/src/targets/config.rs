@@ -1,11 +1,9 @@
 //! The agent's configuration: any text is one with which an agent runs for a year, or an error with
 //! one line to show and a place in the text.
-#![no_main]
 
 use std::collections::BTreeSet;
 use std::net::IpAddr;
 
-use libfuzzer_sys::fuzz_target;
 use trimtab_agent::fuzzing::{self, Agent};
 use trimtab_agent::{Config, ConfigError};
 
@@ -33,7 +31,8 @@ fn check(config: Config) {
     }
 }
 
-fuzz_target!(|text: &str| match fuzzing::config(text) {
+pub(crate) fn target(text: &str) {
+match fuzzing::config(text) {
     Ok(config) => check(config),
     Err(ConfigError::Wrong { line, column, message, .. }) => {
         assert!(!message.contains('\n'), "{message}");
@@ -42,4 +41,5 @@ fuzz_target!(|text: &str| match fuzzing::config(text) {
         assert!((1..=here.chars().count() + 1).contains(&column), "{line}:{column}: {message}");
     }
     Err(error) => panic!("nothing is read from a file: {error}"),
-});
+}
+}

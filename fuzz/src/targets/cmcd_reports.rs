@@ -1,13 +1,11 @@
 //! Reports that players post, as one session after the other: any text has statistics within their
 //! ranges, or an error of one short line.
-#![no_main]
 
-use libfuzzer_sys::fuzz_target;
 use trimtab_cmcd::{Event, Sessions, Slot};
 use trimtab_fleet_client::edge::Interval;
 use trimtab_units::{Duration, Time};
 
-fuzz_target!(|text: &str| {
+pub(crate) fn target(text: &str) {
     let events = match Event::parse_all(text) {
         Ok(events) => events,
         Err(error) => {
@@ -31,4 +29,4 @@ fuzz_target!(|text: &str| {
         assert!(shown.rebuffering.is_none_or(|share| (0.0..=1.0).contains(&share)), "{shown:?}");
         assert!(shown.bitrate.is_none_or(|rate| rate.mbps() <= 1000.0), "{shown:?}");
     }
-});
+}

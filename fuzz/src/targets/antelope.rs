@@ -1,10 +1,9 @@
 //! Antelope's models: any bytes are some that decide, or an error with one line to show.
-#![no_main]
 
-use libfuzzer_sys::fuzz_target;
 use trimtab_steer::select::antelope::{Boosted, FEATURES_LEN};
 
-fuzz_target!(|bytes: &[u8]| match Boosted::parse(bytes) {
+pub(crate) fn target(bytes: &[u8]) {
+match Boosted::parse(bytes) {
     Ok(models) => {
         for x in [0.0, 0.5, 1.0, -1.0, f32::MAX, f32::INFINITY, f32::NAN] {
             let inputs = [x; FEATURES_LEN];
@@ -16,4 +15,5 @@ fuzz_target!(|bytes: &[u8]| match Boosted::parse(bytes) {
         assert!(models.first() < models.candidates().len() && !models.period().is_zero());
     }
     Err(error) => assert!(!error.to_string().contains('\n'), "{error}"),
-});
+}
+}

@@ -1,13 +1,12 @@
 //! LSTM models: any bytes are one that decides in every state, or an error with one line to show.
-#![no_main]
 
 use std::sync::Arc;
 
-use libfuzzer_sys::fuzz_target;
 use trimtab_cc::muses::{ACTIONS, SIGNALS};
 use trimtab_steer::muses::{Lstm, Memory};
 
-fuzz_target!(|bytes: &[u8]| match Lstm::parse(bytes) {
+pub(crate) fn target(bytes: &[u8]) {
+match Lstm::parse(bytes) {
     Ok(lstm) => {
         let mut memory = Memory::new(Arc::new(lstm));
         for x in [i16::MIN, -1, 0, 4000, i16::MAX] {
@@ -16,4 +15,5 @@ fuzz_target!(|bytes: &[u8]| match Lstm::parse(bytes) {
         }
     }
     Err(error) => assert!(!error.to_string().contains('\n'), "{error}"),
-});
+}
+}

@@ -1,8 +1,6 @@
 //! Traces: any bytes are a trace that is written as it was read and that a link can play, or an error with one line
 //! to show.
-#![no_main]
 
-use libfuzzer_sys::fuzz_target;
 use trimtab_net::{Capacity, Event, Link, LinkConfig, Packet, QueueConfig, Trace};
 use trimtab_units::{Bytes, Time};
 
@@ -30,7 +28,7 @@ fn play(trace: Trace) {
     assert_eq!(expected, PACKETS);
 }
 
-fuzz_target!(|text: &[u8]| {
+pub(crate) fn target(text: &[u8]) {
     match Trace::parse(text) {
         Ok(trace) => {
             assert!(trace.opportunities().is_sorted());
@@ -43,4 +41,4 @@ fuzz_target!(|text: &[u8]| {
         }
         Err(error) => assert!(!error.to_string().contains('\n')),
     }
-});
+}

@@ -1,10 +1,8 @@
 //! Scenario files: any text is a scenario that is printed as it was read, or an error.
-#![no_main]
 
-use libfuzzer_sys::fuzz_target;
 use trimtab_lab::scenario::Scenario;
 
-fuzz_target!(|text: &str| {
+pub(crate) fn target(text: &str) {
     match Scenario::parse(text) {
         Ok(scenario) => {
             let printed = scenario.to_toml();
@@ -17,4 +15,4 @@ fuzz_target!(|text: &str| {
         }
         Err(error) => assert!(!error.to_string().is_empty()),
     }
-});
+}

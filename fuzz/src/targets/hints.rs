@@ -1,8 +1,6 @@
 //! Hints of applications: any bytes are a message that means the same when it is written and read
 //! again, or an error with one line to show. What it tells can be scored by.
-#![no_main]
 
-use libfuzzer_sys::fuzz_target;
 use trimtab_app_sdk::wire::Message;
 use trimtab_qoe::{Factors, Model, OperatingPoint};
 use trimtab_units::{Duration, Rate};
@@ -22,7 +20,8 @@ fn scores((model, factors): &(Option<Model>, Factors)) -> [f64; 2] {
         .map(|point| model.as_ref().map_or(0.0, |model| model.score(&point, factors)))
 }
 
-fuzz_target!(|bytes: &[u8]| match Message::parse(bytes) {
+pub(crate) fn target(bytes: &[u8]) {
+match Message::parse(bytes) {
     Ok(message) => {
         let written = serde_json::to_vec(&message).expect("a message can be written");
         let again = Message::parse(&written).expect("its own words");
@@ -48,4 +47,5 @@ fuzz_target!(|bytes: &[u8]| match Message::parse(bytes) {
         }
     }
     Err(error) => assert!(!error.contains('\n'), "{error}"),
-});
+}
+}

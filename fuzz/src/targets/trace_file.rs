@@ -1,7 +1,5 @@
 //! Trace files: any bytes on the disk, gzip or not, are a trace or an error that names the file.
-#![no_main]
 
-use libfuzzer_sys::fuzz_target;
 use std::path::PathBuf;
 use std::sync::LazyLock;
 use trimtab_net::Trace;
@@ -11,7 +9,7 @@ static PATH: LazyLock<PathBuf> = LazyLock::new(|| {
     std::env::temp_dir().join(format!("trimtab-fuzz-{}.trace", std::process::id()))
 });
 
-fuzz_target!(|bytes: &[u8]| {
+pub(crate) fn target(bytes: &[u8]) {
     std::fs::write(&*PATH, bytes).expect("the temporary folder can be written");
     let loaded = Trace::load(&PATH);
     std::fs::remove_file(&*PATH).expect("the file was just written");
@@ -19,4 +17,4 @@ fuzz_target!(|bytes: &[u8]| {
         Ok(trace) => assert!(!trace.opportunities().is_empty()),
         Err(error) => assert!(error.to_string().contains("trimtab-fuzz-")),
     }
-});
+}

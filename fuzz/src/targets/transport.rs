@@ -1,9 +1,7 @@
 //! The tracker of a transport's packets: whatever a transport calls, in whatever order, every byte
 //! that was sent has one fate, and no algorithm panics at the events or falls below its smallest
 //! window.
-#![no_main]
 
-use libfuzzer_sys::fuzz_target;
 use trimtab_cc::transport::{Packet, Tracker};
 use trimtab_cc::{ALGORITHMS, Config, CongestionControl, Controller};
 use trimtab_units::{Bytes, Duration, Time};
@@ -83,7 +81,7 @@ impl Connection {
     }
 }
 
-fuzz_target!(|bytes: &[u8]| {
+pub(crate) fn target(bytes: &[u8]) {
     let Some((&which, steps)) = bytes.split_first() else { return };
     let algorithm = &ALGORITHMS[usize::from(which) % ALGORITHMS.len()];
     let mut connection = Connection {
@@ -96,4 +94,4 @@ fuzz_target!(|bytes: &[u8]| {
         connection.step(step[0], step[1], step[2]);
         connection.check();
     }
-});
+}

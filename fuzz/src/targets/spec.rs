@@ -1,10 +1,8 @@
 //! `--cc`: any text is an algorithm that can be built, or an error with one line to show.
-#![no_main]
 
-use libfuzzer_sys::fuzz_target;
 use trimtab_cc::{Config, CongestionControl, Spec};
 
-fuzz_target!(|text: &str| {
+pub(crate) fn target(text: &str) {
     match text.parse::<Spec>() {
         Ok(spec) => {
             let config = Config::default();
@@ -22,4 +20,4 @@ fuzz_target!(|text: &str| {
         }
         Err(error) => assert!(!error.to_string().contains('\n'), "{text:?}"),
     }
-});
+}
