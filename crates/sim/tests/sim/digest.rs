@@ -1,7 +1,7 @@
 //! What a set of runs comes to, to the last bit. Work on speed must not change it; a change of
 //! behaviour does, and its review begins with the difference in this table.
 //!
-//! `INSTA_UPDATE=always cargo test -p trimtab-sim --test digest` writes the table anew.
+//! `INSTA_UPDATE=always cargo test -p trimtab-sim --test sim digest` writes the table anew.
 
 use std::fmt::Write as _;
 

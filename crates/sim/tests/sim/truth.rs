@@ -77,7 +77,7 @@ fn a_flow_goes_on_whatever_leaves_before_the_first_acknowledgement() {
 /// per round trip, whether the window grows or not.
 #[test]
 fn muses_on_tcp_is_paced_as_its_ebpf_paces() {
-    let trees = Trees::parse(include_bytes!("../../../models/muses.trees")).unwrap();
+    let trees = Trees::parse(include_bytes!("../../../../models/muses.trees")).unwrap();
     let control = Control::Muses { policy: Policy::Trees(trees), safe: None };
     let (app, rtt) = (App::bulk(&BulkConfig::default()), Duration::from_millis(100));
     let flows = vec![FlowConfig::new(control, Transport::linux_tcp(), app, rtt)];

@@ -2,7 +2,7 @@
 //! what each asks for as a figure with its bounds, for the rate controllers of calls and for
 //! Mortise-GCC.
 //!
-//! `cargo test -p trimtab-sim --test rfc8867 -- --nocapture` prints the table. A call of ours takes up
+//! `cargo test -p trimtab-sim --test sim rfc8867 -- --nocapture` prints the table. A call of ours takes up
 //! to 2.5 Mbit/s.
 
 use trimtab_apps::{App, BulkConfig, CallConfig, Conference, DownloadConfig, Workload};

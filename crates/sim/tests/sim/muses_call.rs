@@ -1,6 +1,6 @@
 //! Muses Fig. 8 (§IV-E): a call next to cross traffic that steps, over 3 Mbit/s with 30 ms one way.
 //!
-//! `cargo test -p trimtab-sim --test muses_call -- --nocapture` prints what the call gets in each step
+//! `cargo test -p trimtab-sim --test sim muses_call -- --nocapture` prints what the call gets in each step
 //! of 10 s. `scenarios/muses/fig8-webrtc.toml` compares more schemes.
 
 use trimtab_apps::{CallConfig, Conference};
@@ -56,7 +56,7 @@ fn steps(control: &Control) -> Vec<f64> {
 /// has yielded, needs the better part of a step to come back.
 #[test]
 fn muses_takes_what_cross_traffic_leaves_sooner_than_gcc() {
-    let trees = Trees::parse(include_bytes!("../../../models/muses.trees")).unwrap();
+    let trees = Trees::parse(include_bytes!("../../../../models/muses.trees")).unwrap();
     let muses = steps(&Control::Muses { policy: Policy::Trees(trees), safe: None });
     let gcc = steps(&algorithm("gcc"));
     let row = |name: &str, values: &[f64]| {
