@@ -4,7 +4,9 @@
 
 need_rust
 need_bpf
-RUSTDOCFLAGS="-D warnings" cargo doc --no-deps --locked
+# Of the packages that clippy looked at, with the same features.
+need_cxx
+RUSTDOCFLAGS="-D warnings" cargo_tests doc --no-deps --locked --workspace
 cargo test --locked --quiet -p trimtab-tidy links
 if ! have mdbook; then
 	say "building mdbook, which makes the book (once, a few minutes)"

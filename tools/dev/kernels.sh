@@ -88,19 +88,21 @@ fetch_kernel() {
 
 # build ARCH: sets $root to a system of that architecture, and $programs to the tests, a line each.
 build() {
-	set -- "$1" --locked -p trimtab-kernel
-	for test in $chosen; do
-		set -- "$@" --test "$test"
-	done
 	root=/
 	if [ "$1" = arm64 ]; then
 		cross_arm64
-		set -- "$@" --target aarch64-unknown-linux-gnu
+		set -- cargo test -p trimtab-kernel --target aarch64-unknown-linux-gnu
+	elif [ -n "${CI:-}" ]; then
+		set -- cargo_tests test # `./dev test` builds the same
+	else
+		set -- cargo test -p trimtab-kernel
 	fi
-	shift
+	for test in $chosen; do
+		set -- "$@" --test "$test"
+	done
 	say "building the tests"
-	cargo test --quiet --no-run "$@"
-	programs=$(cargo test --no-run "$@" 2>&1 | sed -n 's/^ *Executable .*(\(.*\))$/\1/p' |
+	"$@" --locked --quiet --no-run
+	programs=$("$@" --locked --no-run 2>&1 | sed -n 's/^ *Executable .*(\(.*\))$/\1/p' |
 		while read -r test; do
 			# shellcheck disable=SC2086 # a list
 			printf '/tmp/host%s --test-threads=1%s\n' "$(realpath "$test")" \

@@ -6,30 +6,42 @@
 lint_rust() {
 	cargo fmt --all --check
 	need_cxx
-	cargo clippy --workspace --all-targets --locked ${CI:+--features "$(slow_features),trimtab/webrtc"} -- -D warnings
+	cargo_tests clippy --workspace --all-targets --locked -- -D warnings
+	# The command alone, as a fresh machine builds it: nothing else selects features for it.
+	cargo check --quiet --locked -p trimtab
 	cargo test --locked --quiet -p trimtab-tidy
 }
 
-# packages PACKAGE [cargo's arguments]: what it depends on, with the features that it selects.
+# packages EDGES [cargo's arguments]: what is depended on, with the features that are selected.
 packages() {
-	cargo tree --locked --edges normal,build --prefix none --format '{p} {f}' --package "$@" |
+	edges=$1
+	shift
+	cargo tree --locked --edges "$edges" --prefix none --format '{p} {f}' "$@" |
 		sed 's/ (\*)$//' | sort -u
 }
 
-# Where the Python package and the command select the same features, a build of one serves the other.
+# same_features WITH PYTHON: of what both files have, the lines of the second that the first lacks.
+same_features() {
+	differ=$(comm -23 "$2" "$1" | while read -r name version rest; do
+		! grep -q "^$name $version " "$1" || echo "$name $version $rest"
+	done)
+	[ -z "$differ" ] ||
+		die "lint: crates/py selects other features than ${1##*/}, so both compile everything;" \
+			"make crates/py/Cargo.toml select the features that \`cargo tree\` shows of that: $differ"
+}
+
+# Where the Python package selects the features of the command, and in CI those of the tests, one build
+# serves both.
 lint_features() {
 	folder=$(mktemp -d)
 	# shellcheck disable=SC2154 # tools/dev/lib/rust.sh sets it
-	packages trimtab --features "$features" >"$folder/command"
-	packages trimtab-py >"$folder/python"
-	# Of what the command has, too, the lines that it does not have.
-	differ=$(comm -23 "$folder/python" "$folder/command" | while read -r name version rest; do
-		! grep -q "^$name $version " "$folder/command" || echo "$name $version $rest"
-	done)
+	packages normal,build -p trimtab --features "$features" >"$folder/command"
+	packages normal,build -p trimtab-py >"$folder/python"
+	same_features "$folder/command" "$folder/python"
+	packages normal,build,dev --features "$(ci_features)" >"$folder/tests"
+	packages normal,build -p trimtab-py --features as-tests >"$folder/python"
+	same_features "$folder/tests" "$folder/python"
 	rm -r "$folder"
-	[ -z "$differ" ] ||
-		die "lint: crates/py selects other features than the command, so both compile everything;" \
-			"make crates/py/Cargo.toml select the features that \`cargo tree\` shows of trimtab: $differ"
 }
 
 # In one call, so that shellcheck follows tools/dev/lib.sh.

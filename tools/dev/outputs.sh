@@ -14,15 +14,14 @@ picture() {
 		--screenshot=docs/images/demo.png "file://$PWD/out/demo.html" >&2
 }
 
-build_trimtab
-built=$(cd "${CARGO_TARGET_DIR:-target}/release" && pwd)
+build_packages trimtab trimtab-outputs
 need_command jq jq
 shared=${TRIMTAB_SHARED:-../shared}
 if [ -d "$shared" ]; then
 	TRIMTAB_SHARED=$(cd "$shared" && pwd)
 	export TRIMTAB_SHARED
 fi
-PATH=$built:$PATH cargo run --release --locked --quiet -p trimtab-outputs -- "$@"
+PATH=$built:$PATH trimtab-outputs "$@"
 case " $* " in
 *" --check "*) ;;
 *" --slow "*) picture ;;

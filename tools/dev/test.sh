@@ -10,25 +10,16 @@ need_command git git
 # They skip where these are missing, and print so. Only CI installs servers that Debian starts at
 # once, a browser, which is large, and what is behind features that compile C and C++ for minutes:
 # there one build serves what ./dev s2n and ./dev webrtc test, too.
-slow=
 if [ -n "${CI:-}" ]; then
-	need_postgres
-	need_command nginx nginx-light
-	need_command curl curl
-	need_command chromium chromium
-	need_command gtlsclient ngtcp2-client
-	need_http3_clients
 	need_cxx
-	need_quality
-	need_players
+	need_peers
 	export TRIMTAB_QUALITY="$PWD/target/quality"
-	slow=$(slow_features)
 fi
 if [ $# -gt 0 ]; then
 	exec cargo test --locked --no-fail-fast "$@"
 fi
 # Many tests in Rust wait for a real network; those in Python compute meanwhile, and give way.
-cargo test --locked ${slow:+--features "$slow"} --no-run
+cargo_tests test --locked --no-run
 build_python
 RESULTS=$(mktemp -d)
 export RESULTS
@@ -48,7 +39,7 @@ rm -rf "$RESULTS"' EXIT
 trap 'exit 130' INT TERM
 # One failure hides neither the next crate's nor Python's.
 result=0
-cargo test --locked ${slow:+--features "$slow"} --no-fail-fast \
+cargo_tests test --locked --no-fail-fast \
 	--config "target.'cfg(unix)'.runner = ['$PWD/tools/dev/run-test.sh']" || result=1
 # Those that tools/dev/run-test.sh left running.
 for program in "$RESULTS"/*.group; do

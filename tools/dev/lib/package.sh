@@ -10,11 +10,10 @@ build_package() {
 	need_rust
 	need_bpf
 	add_webrtc
-	say "building trimtab and its C library of hints (the first time also their dependencies)"
-	# In one build: the library alone would select fewer features of its dependencies, and the next
-	# build of trimtab would compile these again.
-	# shellcheck disable=SC2154 # tools/dev/lib/rust.sh sets it
-	cargo build --release --locked -p trimtab -p trimtab-app-sdk --features "$features"
-	package=$(packaging/deb/build "$(cd "${CARGO_TARGET_DIR:-target}/release" && pwd)" "$PWD/out")
+	# The library of hints alone would select fewer features of its dependencies, and the next build of
+	# trimtab would compile these again.
+	build_packages trimtab trimtab-app-sdk
+	# shellcheck disable=SC2154 # build_packages sets it
+	package=$(packaging/deb/build "$built" "$PWD/out")
 	say "the package is $package"
 }

@@ -19,14 +19,17 @@ need_interpreter() {
 need_python() {
 	[ -z "$python_done" ] || return 0
 	need_interpreter
-	[ -x .venv/bin/python ] || python3 -m venv .venv
-	if ! cmp -s python/requirements.txt .venv/installed; then
+	# After another verb that does the same.
+	(
+		if have flock; then flock 9; fi
+		[ -x .venv/bin/python ] || python3 -m venv .venv
+		! cmp -s python/requirements.txt .venv/installed || exit 0
 		say "installing the versions of python/requirements.txt into .venv (700 MB; JAX is most of it)"
 		.venv/bin/python -m pip install --quiet 'uv==0.13.8' >&2 || die "pip could not install uv (above)"
 		.venv/bin/uv pip install --quiet --python .venv/bin/python -r python/requirements.txt >&2 ||
 			die "uv could not install python/requirements.txt (above)"
 		cp python/requirements.txt .venv/installed
-	fi
+	) 9<python/pyproject.toml
 	python_done=yes
 }
 
@@ -41,8 +44,11 @@ build_python() {
 	need_rust
 	need_python
 	say "building the Python package into .venv"
+	optimised=--release
+	[ -z "${CI:-}" ] || optimised="--features as-tests"
+	# shellcheck disable=SC2086 # words
 	(cd python &&
-		VIRTUAL_ENV=$PWD/../.venv ../.venv/bin/maturin develop --release --locked --uv --quiet >&2) ||
+		VIRTUAL_ENV=$PWD/../.venv ../.venv/bin/maturin develop $optimised --locked --uv --quiet >&2) ||
 		die "maturin could not build the Python package (above)"
 }
 
@@ -75,4 +81,17 @@ clips = os.path.join(package, "datasets", "data")
 for name, file in [("bunny", "bigbuckbunny.mp4"), ("bikes", "bikes.mp4")]:
     shutil.copy(os.path.join(clips, file), os.path.join(folder, name + ".mp4"))
 PYTHON
+}
+
+# The programs and servers that tests talk to, where CI has them all.
+need_peers() {
+	need_command ip iproute2
+	need_http3_clients
+	need_postgres
+	need_command nginx nginx-light
+	need_command curl curl
+	need_command chromium chromium
+	need_command gtlsclient ngtcp2-client
+	need_quality
+	need_players
 }

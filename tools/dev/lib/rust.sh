@@ -90,8 +90,6 @@ need_component() {
 		install_packages "cargo $1" "$3"
 	fi
 }
-# What is off by default, since it compiles s2n-quic's TLS, rtc and openh264.
-slow_features() { echo trimtab-webrtc/browser,trimtab-s2n-quic/sockets,trimtab-quic/s2n; }
 need_rustfmt() { need_component fmt rustfmt rustfmt-web; }
 need_clippy() { need_component clippy clippy rust-web-clippy; }
 
@@ -99,20 +97,43 @@ need_clippy() { need_component clippy clippy rust-web-clippy; }
 features=trimtab/quic
 
 # Also calls over WebRTC, for builds that people keep. They take minutes to compile, and C++: the
-# other verbs do without, and so does CI's package.
+# other verbs do without.
 add_webrtc() {
-	[ -z "${CI:-}" ] || return 0
 	need_cxx
 	features=$features,trimtab/webrtc
 }
 
-build_trimtab() {
-	need_rust
-	need_bpf
-	say "building trimtab (the first time also its dependencies)"
-	cargo build --release --locked -p trimtab --features "$features"
+# CI builds everything once, as its tests want it: further builds of the command, which selects other
+# features and optimises more, and of the Python package would take many minutes. This is what that
+# one selects. Much is off by default, since it compiles s2n-quic's TLS, rtc and openh264.
+ci_features() {
+	printf '%s,' trimtab-webrtc/browser trimtab-s2n-quic/sockets trimtab-quic/s2n
+	echo trimtab/quic,trimtab/webrtc,trimtab-py/as-tests
 }
 
-trimtab() {
-	cargo run --release --locked --quiet -p trimtab --features "$features" -- "$@"
+# cargo_tests SUBCOMMAND [ARGUMENT...]: cargo with the features that CI's build of the tests has.
+cargo_tests() {
+	subcommand=$1
+	shift
+	cargo "$subcommand" ${CI:+--features "$(ci_features)"} "$@"
 }
+
+# build_packages PACKAGE...: what is optimised for those; $built is the folder with their programs.
+build_packages() {
+	need_rust
+	need_bpf
+	say "building $* (the first time also the dependencies)"
+	if [ -n "${CI:-}" ]; then
+		built=${CARGO_TARGET_DIR:-$PWD/target}/debug
+		need_cxx
+		cargo_tests build --locked --lib --bin trimtab --bin trimtab-outputs --tests
+	else
+		built=${CARGO_TARGET_DIR:-$PWD/target}/release
+		# shellcheck disable=SC2046 # words
+		cargo build --release --locked $(printf -- '-p %s ' "$@") --features "$features"
+	fi
+}
+
+build_trimtab() { build_packages trimtab; }
+
+trimtab() { "$built/trimtab" "$@"; }
