@@ -49,6 +49,16 @@ pub(crate) fn run(args: Engine) -> Result<(), Failure> {
         }
         EngineCommand::Experiment(command) => study::experiment(command),
         EngineCommand::Rollout(command) => study::rollout(command),
+        EngineCommand::Backup { to, config } => {
+            engine::back_up_store(&config, &to).map_err(Failure::input)?;
+            print(&format!("wrote {}\n", to.display()))
+        }
+        EngineCommand::Move { from, json, config } => {
+            let moved = engine::move_store(&config, &from).map_err(Failure::input)?;
+            let rows: Map<String, Value> =
+                moved.iter().map(|&(table, rows)| (table.to_owned(), rows.into())).collect();
+            show(&rows, json, |_| engine::moved_text(&moved))
+        }
         EngineCommand::Token(command) => token(command),
     }
 }

@@ -115,6 +115,26 @@ pub(crate) enum EngineCommand {
     /// Give a configuration to more and more aggregates, and take it back when a guard metric breaks.
     #[command(subcommand)]
     Rollout(RolloutCommand),
+    /// Write a copy of the engine's file to a new file, on its machine, whether it runs or not.
+    Backup {
+        /// The copy, a file that there is not yet
+        to: PathBuf,
+        /// The engine's configuration
+        #[arg(long, value_name = "FILE", default_value = "/etc/trimtab/engine.toml")]
+        config: PathBuf,
+    },
+    /// Move all that is in an engine's file into the empty PostgreSQL of a configuration. No engine may
+    /// run on either; the file stays as it is.
+    Move {
+        /// The file, e.g. /var/lib/trimtab-engine/engine.db
+        from: PathBuf,
+        /// As JSON
+        #[arg(long)]
+        json: bool,
+        /// The configuration with [store] postgres
+        #[arg(long, value_name = "FILE", default_value = "/etc/trimtab/engine.toml")]
+        config: PathBuf,
+    },
     /// Make, rotate, list and revoke tokens, on the engine's machine.
     #[command(subcommand)]
     Token(TokenCommand),

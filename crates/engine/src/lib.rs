@@ -21,6 +21,7 @@ mod engine;
 mod error;
 mod health;
 mod ingest;
+mod keeping;
 mod learning;
 mod metrics;
 mod places;
@@ -40,11 +41,12 @@ mod who;
 pub use audit::check_audit;
 pub use config::{BrokerSettings, Config, ConfigError, Keep, Limits, PostgresSettings, Tls};
 pub use error::Error;
+pub use keeping::{back_up_store, move_store};
 pub use run::run;
-pub use store::{AuditCheck, AuditMark, StoreError, Tampered};
+pub use store::{AuditCheck, AuditMark, Moved, StoreError, Tampered};
 pub use study_tables::{experiment_text, experiments_text, rollout_text, rollouts_text};
 pub use tables::{
     aggregate_text, aggregates_text, audit_check_text, audit_text, comparisons_text, explain_text,
-    safe_text, status_text, tokens_text,
+    moved_text, safe_text, status_text, tokens_text,
 };
 pub use tokens::{add_token, list_tokens, revoke_token, rotate_token};

@@ -41,8 +41,13 @@ fn open_store(config: &Config, lengths: &Lengths) -> Result<Arc<dyn Store>, Erro
         Keep::File(file) => Arc::new(Sqlite::open(file, lengths)?),
         Keep::Shared { postgres, broker } => {
             let tables = Postgres::open(postgres, lengths)?;
-            let broker = Broker::open(broker, config.limits.body.get())?;
-            Arc::new(Shared::new(tables, broker))
+            Arc::new(match broker {
+                None => Shared::tables(tables)?,
+                Some(broker) => {
+                    let broker = Broker::open(broker, config.limits.body.get())?;
+                    Shared::with_broker(tables, broker)
+                }
+            })
         }
     })
 }

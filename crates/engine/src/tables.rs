@@ -10,7 +10,7 @@ use trimtab_fleet_client::{
     SafeOrder, StatusBody, Token,
 };
 
-use crate::store::AuditCheck;
+use crate::store::{AuditCheck, Moved};
 
 /// A time, as `2026-11-22 04:20:00`, in UTC.
 pub(crate) fn time(ms: i64) -> String {
@@ -266,6 +266,15 @@ pub fn audit_check_text(check: &AuditCheck) -> String {
             end.line
         ),
     }
+}
+
+/// What was moved of each table.
+pub fn moved_text(moved: &[Moved]) -> String {
+    let mut rows = table(["TABLE", "ROWS MOVED"], &[1]);
+    for (table, count) in moved {
+        rows.add_row([(*table).to_owned(), count.to_string()]);
+    }
+    finish(&rows)
 }
 
 /// Every token.

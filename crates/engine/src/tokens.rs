@@ -12,7 +12,7 @@ use crate::run::open_tables;
 use crate::services::Services;
 
 /// In the audit log, who acts on the engine's machine.
-const HERE: &str = "(the engine's machine)";
+pub(crate) const HERE: &str = "(the engine's machine)";
 
 /// Makes a token in the store of a configuration; the token itself is shown only this once.
 ///

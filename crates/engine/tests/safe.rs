@@ -62,7 +62,7 @@ fn end(services: &[&str]) -> EndSafe {
 fn everything_safe_is_in_force_at_once_for_all_engines_outlives_them_and_ends() {
     let Some(servers) = trimtab_servers::Servers::for_tests() else { return };
     let settings = (0, "20ms", "[limits]\nrequests_per_second = 1000");
-    let site = Site::with_store(settings, &servers.configuration());
+    let site = Site::with_store(settings, &servers.configuration(true));
     let (engine, other) = (site.start(), site.start());
     let (edge, viewer, operator) =
         (engine.client(&site.edge), engine.client(&site.viewer), engine.client(&site.operator));

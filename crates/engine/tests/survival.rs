@@ -138,8 +138,18 @@ const KILLS_OF_TWO: usize = 30;
 #[test]
 fn kills_of_either_of_two_engines_lose_nothing() {
     let Some(servers) = Servers::for_tests() else { return };
+    kills_of_either(&servers.configuration(false));
+}
+
+#[test]
+fn kills_of_either_of_two_engines_with_a_broker_lose_nothing() {
+    let Some(servers) = Servers::for_tests() else { return };
+    kills_of_either(&servers.configuration(true));
+}
+
+fn kills_of_either(store: &str) {
     let limits = "[limits]\nrequests_per_second = 1000";
-    let site = Site::with_store((0, "20ms", limits), &servers.configuration());
+    let site = Site::with_store((0, "20ms", limits), store);
     let mut edge = Edge::new();
     let mut chance = Chance(7);
     let mut seen: BTreeMap<i64, DecisionBody> = BTreeMap::new();
@@ -161,19 +171,30 @@ fn kills_of_either_of_two_engines_lose_nothing() {
     check_all(&engines[1], &site, &edge);
 }
 
-/// The engine goes on by itself when they are back, and the edge needs to know of nothing.
+#[test]
+fn kills_of_postgresql_lose_nothing() {
+    let Some(servers) = Servers::for_tests() else { return };
+    kills_of_servers(servers, &[Which::Postgres; 4]);
+}
+
 #[test]
 fn kills_of_postgresql_and_nats_lose_nothing() {
-    let Some(mut servers) = Servers::for_tests() else { return };
+    let Some(servers) = Servers::for_tests() else { return };
+    let both = [Which::Postgres, Which::Nats];
+    kills_of_servers(servers, &[both, both].concat());
+}
+
+/// The engine goes on by itself when they are back, and the edge needs to know of nothing.
+fn kills_of_servers(mut servers: Servers, victims: &[Which]) {
     let limits = "[limits]\nrequests_per_second = 1000";
-    let site = Site::with_store((0, "20ms", limits), &servers.configuration());
+    let store = servers.configuration(victims.contains(&Which::Nats));
+    let site = Site::with_store((0, "20ms", limits), &store);
     let mut edge = Edge::new();
     let engine = site.start();
-    for round in 0..4 {
+    for &which in victims {
         for _ in 0..5 {
             send_until_kept(&mut edge, &engine, &site);
         }
-        let which = if round % 2 == 0 { Which::Postgres } else { Which::Nats };
         servers.kill(which);
         // Nothing can be kept; that one of them is away is said, and no acknowledgement is given.
         assert!(!edge.send(&engine, &site.edge), "{which:?} is away, and it acknowledges");
@@ -198,8 +219,9 @@ fn both_servers_are_spoken_to_in_tls_and_have_to_be_vouched_for() {
     let encryption = Encryption { certificate: &certificate, key: &key };
     let Some(servers) = Servers::encrypted_for_tests(encryption) else { return };
     let authority = format!("authority = {:?}\n", data.join("authority.pem"));
-    let store =
-        servers.configuration().replace("[broker]\n", &format!("{authority}[broker]\n{authority}"));
+    let store = servers
+        .configuration(true)
+        .replace("[broker]\n", &format!("{authority}[broker]\n{authority}"));
     let site = Site::with_store((0, "20ms", ""), &store);
     let engine = site.start();
     let mut edge = Edge::new();

@@ -70,10 +70,12 @@ need_bpf() {
 		install_packages "the headers of libelf and zlib, for libbpf" libelf-dev zlib1g-dev
 }
 
-# The engine's second store. Debian starts both as services at once; ours run in temporary folders.
+# The engine's second store. Debian starts them as services at once; ours run in temporary folders.
 need_postgres() {
 	[ -n "$(ls -d /usr/lib/postgresql/*/bin/initdb 2>/dev/null)" ] || have initdb ||
 		install_packages "PostgreSQL, which several engines share" postgresql
+	have pgbouncer || [ -x /usr/sbin/pgbouncer ] ||
+		install_packages "PgBouncer, which may stand before it" pgbouncer
 	have nats-server || [ -x /usr/sbin/nats-server ] ||
 		install_packages "NATS, by which engines share reports" nats-server
 }

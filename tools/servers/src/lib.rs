@@ -2,6 +2,7 @@
 //! temporary folder, on a socket or port that nobody else has, and gone when the program that
 //! started them is gone, however it ends.
 
+use std::collections::BTreeSet;
 use std::io::{BufRead, BufReader, Write};
 use std::net::TcpListener;
 use std::os::unix::fs::PermissionsExt;
@@ -127,12 +128,12 @@ impl Servers {
         Some(Self::start_with(Disk::Unsynced, encryption).expect("they start"))
     }
 
-    /// Makes a database that nobody else has, and gives lines of an engine's configuration for it: `[store]` and
-    /// `[broker]`.
+    /// Makes a database that nobody else has, and gives lines of an engine's configuration for it: `[store]`, and
+    /// `[broker]` where it has one.
     ///
     /// # Panics
     /// The server does not answer.
-    pub fn configuration(&self) -> String {
+    pub fn configuration(&self, broker: bool) -> String {
         let name = format!("trimtab_{}", self.databases.fetch_add(1, Ordering::Relaxed));
         run(self.client("createdb").arg(&name)).expect("a database");
         let [postgres, nats] = self.ports;
@@ -142,11 +143,69 @@ impl Servers {
         } else {
             self.folder.path().display().to_string()
         };
+        let store = format!(
+            "[store]\npostgres = \"host={place} port={postgres} user=postgres dbname={name}\"\n"
+        );
+        if !broker {
+            return store;
+        }
         let scheme = if self.encrypted { "tls" } else { "nats" };
-        format!(
-            "[store]\npostgres = \"host={place} port={postgres} user=postgres dbname={name}\"\n\
-             [broker]\nnats = \"{scheme}://localhost:{nats}\"\nstream = \"{name}\"\n"
-        )
+        format!("{store}[broker]\nnats = \"{scheme}://localhost:{nats}\"\nstream = \"{name}\"\n")
+    }
+
+    /// Starts PgBouncer before PostgreSQL; none where it is not installed, which is said; with `CI` set, that fails
+    /// instead.
+    ///
+    /// # Panics
+    /// It does not start, or `CI` is set and it is not there.
+    pub fn pooler(&self) -> Option<Pooler> {
+        let Some(program) = on_path("pgbouncer") else {
+            let why = "no PgBouncer here: install the package pgbouncer";
+            assert!(std::env::var_os("CI").is_none_or(|ci| ci.is_empty()), "{why}");
+            println!("skipped: {why}");
+            return None;
+        };
+        let version = Command::new(&program).arg("--version").output().expect("it runs").stdout;
+        let version = String::from_utf8_lossy(&version).into_owned();
+        let minor = version.trim_start_matches("PgBouncer 1.").split('.').next();
+        let prepares = minor.and_then(|minor| minor.parse::<u32>().ok()).is_none_or(|m| m >= 21);
+        let lends = match prepares {
+            true => "pool_mode = transaction\ndefault_pool_size = 3\nmax_prepared_statements = 100",
+            false => "pool_mode = session\ndefault_pool_size = 50",
+        };
+        let (folder, port) = (self.folder.path().display(), free_port().expect("a port"));
+        let conf = self.folder.path().join("pgbouncer.ini");
+        let text = format!(
+            "[databases]\n* = host={folder} port={} user=postgres\n[pgbouncer]\nlisten_addr =\nlisten_port = {port}\n\
+             unix_socket_dir = {folder}\nauth_type = any\n{lends}\n",
+            self.ports[0]
+        );
+        std::fs::write(&conf, text).expect("a file");
+        let mut server = as_postgres(&program);
+        server.arg("-q").arg(&conf);
+        let ready = format!("test -S {folder}/.s.PGSQL.{port}");
+        Some(Pooler {
+            _running: Running::start("PgBouncer", server, ready).expect("it starts"),
+            port,
+        })
+    }
+
+    /// Processor time that both have used, with all their processes, in seconds.
+    pub fn processor_s(&self) -> f64 {
+        let all = processes();
+        let mut theirs: BTreeSet<u32> = self.running.iter().map(|one| one.keeper.id()).collect();
+        // Whose parent is known by then belongs to them, however deep.
+        loop {
+            let more = all.iter().filter(|one| theirs.contains(&one.parent)).map(|one| one.pid);
+            let before = theirs.len();
+            theirs.extend(more.collect::<Vec<_>>());
+            if theirs.len() == before {
+                break;
+            }
+        }
+        let ticks: f64 = all.iter().filter(|one| theirs.contains(&one.pid)).map(|p| p.ticks).sum();
+        // In hundredths of a second (`USER_HZ`), on every machine that Linux runs on today.
+        ticks / 100.0
     }
 
     /// Kills one, as a loss of power would. What it had open to others is cut.
@@ -204,13 +263,27 @@ impl Servers {
     }
 }
 
-impl Drop for Servers {
+impl Drop for Running {
     fn drop(&mut self) {
-        for running in &mut self.running {
-            drop(running.keeper.stdin.take());
-            // It waits for its server; the folder goes after that.
-            let _ = running.keeper.wait();
-        }
+        drop(self.keeper.stdin.take());
+        // It waits for its server; the folder goes after that.
+        let _ = self.keeper.wait();
+    }
+}
+
+/// PgBouncer, which lends connections to PostgreSQL: for one transaction each where it knows what was prepared (since
+/// 1.21), else for as long as its client is there. Dropping it ends it.
+pub struct Pooler {
+    _running: Running,
+    port: u16,
+}
+
+impl Pooler {
+    /// A database's lines of an engine's configuration by way of it, where `store` has those without.
+    pub fn configuration(&self, servers: &Servers, store: &str) -> String {
+        let direct = format!("port={}", servers.ports[0]);
+        let pooled = store.replace(&direct, &format!("port={}", self.port));
+        format!("{pooled}{}", store.replace("[store]\npostgres", "listen"))
     }
 }
 
@@ -302,6 +375,27 @@ fn keep(ready: &str, server: &Command, what: &str) -> Result<Child, String> {
     }
     let _ = child.wait();
     Err(format!("{what} does not start; by hand it would say why: {server:?}"))
+}
+
+/// A process, and the processor time that it and its children that ended have used.
+struct Process {
+    pid: u32,
+    parent: u32,
+    ticks: f64,
+}
+
+/// Those that run: proc(5).
+fn processes() -> Vec<Process> {
+    let entries = std::fs::read_dir("/proc").into_iter().flatten().flatten();
+    let read = |pid: u32| {
+        let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+        // After the name, which may have blanks: fields 4 and 14 to 17.
+        let fields: Vec<f64> =
+            stat.rsplit(')').next()?.split_whitespace().map(|f| f.parse().unwrap_or(0.0)).collect();
+        let (parent, ticks) = (*fields.get(1)? as u32, fields.get(11..15)?.iter().sum());
+        Some(Process { pid, parent, ticks })
+    };
+    entries.filter_map(|entry| read(entry.file_name().to_str()?.parse().ok()?)).collect()
 }
 
 fn is_root() -> bool {

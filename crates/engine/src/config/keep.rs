@@ -62,14 +62,29 @@ impl Place<'_> {
         let store = store.into_inner();
         match (store.file, store.postgres, broker) {
             (Some(file), None, None) => {
-                if store.password_file.is_some() || store.authority.is_some() {
-                    return Err(self.wrong(&at, "password_file and authority go with postgres, not with file"));
+                let others = [
+                    store.password_file.is_some(),
+                    store.authority.is_some(),
+                    store.listen.is_some(),
+                ];
+                if others.contains(&true) {
+                    let message =
+                        "password_file, authority and listen go with postgres, not with file";
+                    return Err(self.wrong(&at, message));
                 }
                 Ok(Keep::File(self.resolve(file)))
             }
-            (None, Some(url), Some(broker)) => Ok(Keep::Shared {
-                postgres: Box::new(self.postgres(&url, store.password_file, store.authority)?),
-                broker: self.broker(broker.into_inner())?,
+            (None, Some(url), broker) => Ok(Keep::Shared {
+                postgres: Box::new(PostgresSettings {
+                    config: self.postgres(&url, "postgres", store.authority.as_deref())?,
+                    listen: store
+                        .listen
+                        .map(|url| self.postgres(&url, "listen", store.authority.as_deref()))
+                        .transpose()?,
+                    password_file: store.password_file.map(|file| self.resolve(file)),
+                    authority: store.authority.map(|file| self.resolve(file)),
+                }),
+                broker: broker.map(|broker| self.broker(broker.into_inner())).transpose()?,
             }),
             (Some(_), Some(_), _) => {
                 Err(self.wrong(&at, "file and postgres are two ways to keep the same: give one"))
@@ -77,51 +92,41 @@ impl Place<'_> {
             (None, None, _) => Err(self.wrong(
                 &at,
                 "where to keep it? file = \"engine.db\" for one engine, or postgres = \"host=… \
-                 dbname=…\" and a [broker] for several",
+                 dbname=…\" for several",
             )),
             (Some(_), None, Some(broker)) => Err(self.wrong(
                 &broker.span(),
                 "a [broker] goes with [store] postgres: an engine with a file needs none",
             )),
-            (None, Some(url), None) => Err(self.wrong(
-                &url.span(),
-                "engines that share PostgreSQL share their reports by a broker: add [broker] with nats = \
-                 \"nats://127.0.0.1:4222\"",
-            )),
         }
     }
 
+    /// A way to PostgreSQL, and the key that has it.
     fn postgres(
         &self,
         url: &Spanned<String>,
-        password_file: Option<PathBuf>,
-        authority: Option<PathBuf>,
-    ) -> Result<PostgresSettings, ConfigError> {
+        key: &str,
+        authority: Option<&Path>,
+    ) -> Result<postgres::Config, ConfigError> {
         let config: postgres::Config = url.get_ref().parse().map_err(|e: postgres::Error| {
             let cause =
                 std::error::Error::source(&e).map_or_else(|| e.to_string(), ToString::to_string);
             let message = format!(
-                "{cause}: postgres is as \"host=/run/postgresql user=trimtab dbname=trimtab\" or \
+                "{cause}: {key} is as \"host=/run/postgresql user=trimtab dbname=trimtab\" or \
                  \"postgresql://trimtab@db.example/trimtab\""
             );
             self.wrong(&url.span(), &message)
         })?;
         if config.get_hosts().is_empty() {
-            return Err(self.wrong(
-                &url.span(),
-                "postgres names no host: a folder with its socket, or a machine",
-            ));
+            let message = format!("{key} names no host: a folder with its socket, or a machine");
+            return Err(self.wrong(&url.span(), &message));
         }
         let local = config.get_hosts().iter().all(|host| match host {
             Host::Tcp(name) => is_local(name),
             Host::Unix(_) => true,
         });
-        self.check_encrypted(&url.span(), "PostgreSQL", local, authority.as_deref())?;
-        Ok(PostgresSettings {
-            config,
-            password_file: password_file.map(|file| self.resolve(file)),
-            authority: authority.map(|file| self.resolve(file)),
-        })
+        self.check_encrypted(&url.span(), "PostgreSQL", local, authority)?;
+        Ok(config)
     }
 
     fn broker(&self, broker: RawBroker) -> Result<BrokerSettings, ConfigError> {

@@ -77,12 +77,12 @@ pub struct Config {
 pub enum Keep {
     /// A file of SQLite's: one engine, and no other server.
     File(PathBuf),
-    /// Tables in PostgreSQL and reports by way of NATS: as many engines as there is work for.
+    /// Tables in PostgreSQL: as many engines as there is work for.
     Shared {
         /// The tables.
         postgres: Box<PostgresSettings>,
-        /// The way of the reports.
-        broker: BrokerSettings,
+        /// Where reports go by way of NATS.
+        broker: Option<BrokerSettings>,
     },
 }
 
@@ -90,6 +90,8 @@ pub enum Keep {
 #[derive(Clone, Debug)]
 pub struct PostgresSettings {
     pub(crate) config: postgres::Config,
+    /// Where to hear of changes, where `config` is of a pooler.
+    pub(crate) listen: Option<postgres::Config>,
     pub(crate) password_file: Option<PathBuf>,
     pub(crate) authority: Option<PathBuf>,
 }
@@ -206,6 +208,7 @@ struct Raw {
 struct RawStore {
     file: Option<PathBuf>,
     postgres: Option<Spanned<String>>,
+    listen: Option<Spanned<String>>,
     password_file: Option<PathBuf>,
     authority: Option<PathBuf>,
 }
@@ -311,8 +314,8 @@ impl Config {
         let skew = place.skew(raw.skew, raw.grace)?;
         let store = place.keep(raw.store, raw.broker)?;
         let body = raw.limits.body.unwrap_or(Bytes::new(match store {
-            Keep::File(_) => BODY,
-            Keep::Shared { .. } => BODY_BROKER,
+            Keep::Shared { broker: Some(_), .. } => BODY_BROKER,
+            Keep::File(_) | Keep::Shared { broker: None, .. } => BODY,
         }));
         Ok(Self {
             listen: raw.listen.into_inner(),
@@ -419,14 +422,14 @@ mod tests {
     fn several_engines_share_postgresql_and_a_broker() {
         let config =
             parse(&format!("{SHARED}[broker]\nnats = \"nats://localhost:4222\"\n")).unwrap();
-        let Keep::Shared { postgres, broker } = config.store else { panic!("shared") };
+        let Keep::Shared { postgres, broker: Some(broker) } = config.store else { panic!("both") };
         assert_eq!(postgres.config.get_dbname(), Some("t"));
         assert_eq!((broker.reports().as_str(), broker.replicas), ("trimtab.reports", 1));
         assert_eq!(config.limits.body, Bytes::new(1_000_000), "a broker's default");
         let several =
             "[broker]\nnats = [\"nats://[::1]:4222\", \"127.0.0.1\"]\nstream = \"tv_2\"\n";
         let config = parse(&format!("{SHARED}{several}[limits]\nbody = \"2MB\"\n")).unwrap();
-        let Keep::Shared { broker, .. } = config.store else { panic!("shared") };
+        let Keep::Shared { broker: Some(broker), .. } = config.store else { panic!("both") };
         assert_eq!((broker.nats.len(), broker.changed().as_str()), (2, "tv_2.changed"));
         assert_eq!(config.limits.body, Bytes::new(2_000_000));
     }
@@ -440,7 +443,8 @@ mod tests {
             ("[store]\nfile = \"e\"\npostgres = \"host=/run\"\n", 2, "give one"),
             ("[store]\nfile = \"e\"\nauthority = \"a\"\n", 2, "go with postgres"),
             ("[store]\nfile = \"e\"\n[broker]\nnats = \"a\"\n", 4, "needs none"),
-            (postgres, 3, "add [broker]"),
+            ("[store]\nfile = \"e\"\nlisten = \"host=/run\"\n", 2, "go with postgres"),
+            (&format!("{postgres}listen = \"dbname=t\"\n"), 4, "listen names no host"),
             ("[store]\npostgres = \"host=a frob=1\"\n[broker]\nnats = \"a\"\n", 3, "frob"),
             ("[store]\npostgres = \"dbname=t\"\n[broker]\nnats = \"a\"\n", 3, "names no host"),
             (

@@ -7,6 +7,7 @@
 mod aside;
 mod chain;
 mod error;
+mod moving;
 mod pack;
 mod postgres;
 mod shared;
@@ -19,7 +20,9 @@ pub(crate) use aside::{Aside, sound};
 pub use chain::{AuditCheck, AuditMark, Tampered};
 pub(crate) use chain::{Chained, FORGOTTEN, Walk};
 pub use error::StoreError;
-pub(crate) use postgres::Postgres;
+pub use moving::Moved;
+pub(crate) use moving::{back_up, move_to};
+pub(crate) use postgres::{Notices, Postgres};
 pub(crate) use shared::Shared;
 pub(crate) use sqlite::Sqlite;
 pub(crate) use study::{

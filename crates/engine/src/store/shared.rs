@@ -1,8 +1,10 @@
-//! The store of several engines: tables in PostgreSQL, and reports by way of the broker.
+//! The store of several engines: tables in PostgreSQL, where each engine keeps what it is sent, or
+//! which reports reach by way of a broker.
 
 use std::sync::Arc;
 use trimtab_fleet_client::{Audit, Counts, Damaged, Name};
 
+use super::Notices;
 use super::{
     AuditCheck, AuditMark, Batch, Begun, Candidate, CellRow, ChangeSafe, Decide, Decided, Due,
     InForce, KeptToken, Line, MemberRow, NewStudy, Order, Outcome, Postgres, Rotation, Row, Search,
@@ -13,26 +15,52 @@ use crate::broker::{Broker, Keeper};
 /// Rounds of reports on their way at a time.
 const DOORS: usize = 4;
 
+/// How engines share what comes in, and what changes.
+enum Way {
+    /// Each keeps what it is sent, and the database passes on what changes.
+    Database(Notices),
+    /// The broker passes on both.
+    Broker(Box<Broker>),
+}
+
 /// What several engines share.
 pub(crate) struct Shared {
-    broker: Broker,
+    way: Way,
     tables: Arc<Postgres>,
 }
 
 impl Shared {
+    /// Shares tables alone.
+    pub(crate) fn tables(tables: Postgres) -> Result<Self, StoreError> {
+        let tables = Arc::new(tables);
+        Ok(Self { way: Way::Database(Notices::new(Arc::clone(&tables))?), tables })
+    }
+
     /// Shares these from now on: takes reports that any engine was sent.
-    pub(crate) fn new(tables: Postgres, broker: Broker) -> Self {
+    pub(crate) fn with_broker(tables: Postgres, broker: Broker) -> Self {
         let tables = Arc::new(tables);
         let keep = Arc::clone(&tables);
         let keeper: Keeper = Arc::new(move |batches| keep.accept(batches));
         broker.take(&keeper);
-        Self { broker, tables }
+        Self { way: Way::Broker(Box::new(broker)), tables }
+    }
+
+    fn tell(&self, changed: &[Name]) {
+        match &self.way {
+            Way::Database(notices) => notices.tell(changed),
+            Way::Broker(broker) => broker.tell(changed),
+        }
     }
 }
 
 impl Store for Shared {
     fn way(&self) -> String {
-        format!("{}, reports by {}", self.tables.place(), self.broker.place())
+        match &self.way {
+            Way::Database(_) => self.tables.place().to_owned(),
+            Way::Broker(broker) => {
+                format!("{}, reports by {}", self.tables.place(), broker.place())
+            }
+        }
     }
 
     fn doors(&self) -> usize {
@@ -40,11 +68,17 @@ impl Store for Shared {
     }
 
     fn on_change(&self, tell: Tell) {
-        self.broker.on_change(tell);
+        match &self.way {
+            Way::Database(notices) => notices.on_change(tell),
+            Way::Broker(broker) => broker.on_change(tell),
+        }
     }
 
     fn accept(&self, batches: &[Batch]) -> Result<Vec<Outcome>, StoreError> {
-        self.broker.hand(batches)
+        match &self.way {
+            Way::Database(_) => self.tables.accept(batches),
+            Way::Broker(broker) => broker.hand(batches),
+        }
     }
 
     fn close(
@@ -53,7 +87,7 @@ impl Store for Shared {
         decide: &mut Decide<'_>,
     ) -> Result<(usize, Vec<Name>), StoreError> {
         let (closed, changed) = self.tables.close(due, decide)?;
-        self.broker.tell(&changed);
+        self.tell(&changed);
         Ok((closed, changed))
     }
 
@@ -93,7 +127,7 @@ impl Store for Shared {
     fn order(&self, seen: &Row, order: &Order) -> Result<bool, StoreError> {
         let done = self.tables.order(seen, order)?;
         if done {
-            self.broker.tell(std::slice::from_ref(&seen.name));
+            self.tell(std::slice::from_ref(&seen.name));
         }
         Ok(done)
     }

@@ -2,6 +2,7 @@
 
 mod audit;
 mod engines;
+mod moving;
 mod tables;
 
 use std::collections::BTreeMap;
@@ -72,12 +73,21 @@ fn servers() -> Option<std::sync::Arc<trimtab_servers::Servers>> {
     Some(servers)
 }
 
+/// An engine's store on these servers, with a broker and without.
+fn ways(servers: &trimtab_servers::Servers) -> [(crate::config::Config, Shared); 2] {
+    [true, false].map(|broker| shared(servers, broker))
+}
+
 /// An engine's store on these servers.
-fn shared(servers: &trimtab_servers::Servers) -> (crate::config::Config, Shared) {
+fn shared(servers: &trimtab_servers::Servers, broker: bool) -> (crate::config::Config, Shared) {
+    opened(&servers.configuration(broker))
+}
+
+/// The store of such a configuration.
+fn opened(store: &str) -> (crate::config::Config, Shared) {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("engine.toml");
-    let text = format!("services = \"s\"\n{}", servers.configuration());
-    std::fs::write(&path, text).expect("a file");
+    std::fs::write(&path, format!("services = \"s\"\n{store}")).expect("a file");
     let config = crate::config::Config::read(&path).expect("a configuration");
     let store = join(&config);
     (config, store)
@@ -89,7 +99,13 @@ fn join(config: &crate::config::Config) -> Shared {
         panic!("it shares")
     };
     let tables = Postgres::open(postgres, &lengths()).expect("tables");
-    Shared::new(tables, crate::broker::Broker::open(broker, 1000).expect("a broker"))
+    match broker {
+        None => Shared::tables(tables).expect("a way to tell of changes"),
+        Some(broker) => {
+            let broker = crate::broker::Broker::open(broker, 1000).expect("a broker");
+            Shared::with_broker(tables, broker)
+        }
+    }
 }
 
 /// Runs a test on every store that this machine has.
@@ -97,7 +113,7 @@ fn on_every_store(test: impl Fn(&dyn Store)) {
     let folder = tempfile::tempdir().expect("a folder");
     test(&Sqlite::open(&folder.path().join("engine.db"), &lengths()).expect("a store"));
     if let Some(servers) = servers() {
-        test(&shared(&servers).1);
+        ways(&servers).iter().for_each(|(_, store)| test(store));
     }
 }
 
@@ -302,7 +318,7 @@ fn a_damaged_aggregate_is_set_aside_and_the_others_are_not_delayed() {
         assert_eq!(store.writer().db.execute(&sql, []), Ok(1));
     });
     let Some(servers) = servers() else { return };
-    let (config, store) = shared(&servers);
+    let (config, store) = shared(&servers, false);
     let crate::config::Keep::Shared { postgres, .. } = &config.store else { panic!("shared") };
     test(&store, &|sql| {
         let mut client = postgres.config.connect(::postgres::NoTls).unwrap();

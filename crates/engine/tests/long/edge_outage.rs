@@ -32,7 +32,7 @@ fn outages_of_minutes_count_nothing_twice_and_lose_nothing() {
     let asked: Option<u64> =
         std::env::var("TRIMTAB_OUTAGE_S").ok().and_then(|text| text.parse().ok());
     let limits = "[limits]\nrequests_per_second = 1000";
-    let site = Site::with_store((0, "900ms", limits), &servers.configuration());
+    let site = Site::with_store((0, "900ms", limits), &servers.configuration(true));
     let service = site.folder.path().join("services/tv.toml");
     let text = std::fs::read_to_string(&service).unwrap().replace("\"1s\"", "\"2s\"");
     std::fs::write(&service, text).unwrap();

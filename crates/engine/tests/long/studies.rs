@@ -266,7 +266,7 @@ fn an_experiment_that_breaks_a_guard_is_stopped_by_the_engine() {
 #[test]
 fn a_switchback_at_two_engines_is_carried_out_once() {
     let Some(servers) = trimtab_servers::Servers::for_tests() else { return };
-    let site = Site::with_store((0, "20ms", SETTINGS), &servers.configuration());
+    let site = Site::with_store((0, "20ms", SETTINGS), &servers.configuration(true));
     let engines = [site.start(), site.start()];
     let turn = std::cell::Cell::new(0);
     let ask = || {

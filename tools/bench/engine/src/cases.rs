@@ -234,18 +234,23 @@ pub(crate) fn long_lived(cli: &Cli, note: Note<'_>) -> Result<(), String> {
 struct Way {
     name: &'static str,
     engines: usize,
-    shared: bool,
+    /// PostgreSQL instead of a file, and whether with a broker.
+    postgres: Option<bool>,
 }
 
-const WAYS: [Way; 3] = [
-    Way { name: "a file", engines: 1, shared: false },
-    Way { name: "PostgreSQL and NATS, one engine", engines: 1, shared: true },
-    Way { name: "PostgreSQL and NATS, two engines", engines: 2, shared: true },
+const WAYS: [Way; 5] = [
+    Way { name: "a file", engines: 1, postgres: None },
+    Way { name: "PostgreSQL, one engine", engines: 1, postgres: Some(false) },
+    Way { name: "PostgreSQL, two engines", engines: 2, postgres: Some(false) },
+    Way { name: "PostgreSQL and NATS, one engine", engines: 1, postgres: Some(true) },
+    Way { name: "PostgreSQL and NATS, two engines", engines: 2, postgres: Some(true) },
 ];
 
 #[derive(Default)]
 struct Measured {
     reports_per_s: Vec<f64>,
+    /// Processor time of a report, engines and servers, in microseconds.
+    processor_us: Vec<f64>,
     decided_per_s: Vec<f64>,
     delay_ms: Vec<f64>,
 }
@@ -256,15 +261,17 @@ pub(crate) fn ways(cli: &Cli, note: Note<'_>) -> Result<(), String> {
     let mut all: Vec<Measured> = WAYS.iter().map(|_| Measured::default()).collect();
     for _ in 0..cli.rounds {
         for (way, measured) in WAYS.iter().zip(&mut all) {
-            let site = |interval: &str| match way.shared {
-                false => Site::with_file(interval),
-                true => Site::new(interval, &servers.configuration()),
+            let site = |interval: &str| match way.postgres {
+                None => Site::with_file(interval),
+                Some(broker) => Site::new(interval, &servers.configuration(broker)),
             };
             let start =
                 |site: &Site| (0..way.engines).map(|_| site.start()).collect::<Result<Vec<_>, _>>();
             // Nothing is decided meanwhile.
             let long = site("24h")?;
-            measured.reports_per_s.push(ingest(&long, &start(&long)?, cli.seconds)?);
+            let (rate, processor_us) = ingest(&long, &start(&long)?, &servers, cli.seconds)?;
+            measured.reports_per_s.push(rate);
+            measured.processor_us.push(processor_us);
             let usual = site(SHORT)?;
             let engines = start(&usual)?;
             let mut fleet = Fleet::new(&usual, &engines, cli.compared, "edge")?;
@@ -280,11 +287,15 @@ pub(crate) fn ways(cli: &Cli, note: Note<'_>) -> Result<(), String> {
         }
     }
     let base = all.first().map_or(f64::NAN, |m| median(m.reports_per_s.clone()));
+    let base_processor = all.first().map_or(f64::NAN, |m| median(m.processor_us.clone()));
     let base_decided = all.first().map_or(f64::NAN, |m| median(m.decided_per_s.clone()));
     for (way, measured) in WAYS.iter().zip(all) {
         let (reports, decided) = (median(measured.reports_per_s), median(measured.decided_per_s));
         note(figure(format!("{}: reports kept", way.name), reports, "1/s"));
         note(figure("… vs. a file", reports / base, "x"));
+        let processor_us = median(measured.processor_us);
+        note(figure("… processor time of each, engines and servers", processor_us, "us"));
+        note(figure("… vs. a file", processor_us / base_processor, "x"));
         note(figure(format!("{}: aggregates reported and decided", way.name), decided, "1/s"));
         note(figure("… vs. a file", decided / base_decided, "x"));
         note(figure(
@@ -296,8 +307,13 @@ pub(crate) fn ways(cli: &Cli, note: Note<'_>) -> Result<(), String> {
     Ok(())
 }
 
-/// Reports kept in a second, with many edges that send all the time.
-fn ingest(site: &Site, engines: &[Engine], seconds: u64) -> Result<f64, String> {
+/// Reports kept in a second, with many edges that send all the time; and the processor time of each, in microseconds.
+fn ingest(
+    site: &Site,
+    engines: &[Engine],
+    servers: &Servers,
+    seconds: u64,
+) -> Result<(f64, f64), String> {
     let interval = now_ms() / 86_400_000;
     let (kept, ended) = (AtomicU64::new(0), AtomicBool::new(false));
     let edges: Vec<(Edge, String)> = (0..EDGES)
@@ -325,12 +341,19 @@ fn ingest(site: &Site, engines: &[Engine], seconds: u64) -> Result<f64, String> 
             .collect();
         // The first second warms up.
         std::thread::sleep(Duration::from_secs(1));
-        let (from, at) = (kept.load(Ordering::Relaxed), Instant::now());
+        let processor_s = || {
+            engines.iter().try_fold(servers.processor_s(), |sum, engine| {
+                Ok::<f64, String>(sum + engine.used()?.processor_s)
+            })
+        };
+        let (from, at, used) = (kept.load(Ordering::Relaxed), Instant::now(), processor_s()?);
         std::thread::sleep(Duration::from_secs(seconds));
-        let rate = (kept.load(Ordering::Relaxed) - from) as f64 / at.elapsed().as_secs_f64();
+        let (elapsed_s, reports) =
+            (at.elapsed().as_secs_f64(), (kept.load(Ordering::Relaxed) - from) as f64);
+        let each_us = 1e6 * (processor_s()? - used) / reports;
         ended.store(true, Ordering::Relaxed);
         threads.into_iter().try_for_each(|thread| thread.join().expect("no panic"))?;
-        Ok(rate)
+        Ok((reports / elapsed_s, each_us))
     })
 }
 

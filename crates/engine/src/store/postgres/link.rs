@@ -4,9 +4,10 @@ use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
+use postgres::binary_copy::BinaryCopyInWriter;
 use postgres::config::SslMode;
 use postgres::error::SqlState;
-use postgres::types::ToSql;
+use postgres::types::{ToSql, Type};
 use postgres::{Client, Config, Error, NoTls, Row, Statement};
 
 use super::tls::Trust;
@@ -19,6 +20,10 @@ use crate::store::StoreError;
 const SETTINGS: &str = "SET synchronous_commit TO on; SET statement_timeout TO '60s'; SET lock_timeout TO '30s'; \
      SET idle_in_transaction_session_timeout TO '60s'";
 
+/// What begins a transaction. A pooler may have given the connection to this one alone, so it says
+/// again what must not depend on the server's default.
+const BEGIN: &str = "BEGIN; SET LOCAL synchronous_commit TO on; SET LOCAL lock_timeout TO '30s'";
+
 /// What the server knows its connections by; older engines have the same.
 pub(super) const NAME: &str = "trimtab engine";
 
@@ -28,6 +33,8 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 /// Where to connect to.
 pub(super) struct Links {
     config: Config,
+    /// Where to hear of changes, if elsewhere.
+    listen: Option<Config>,
     /// Without, the connection is not encrypted.
     trust: Option<Trust>,
     place: String,
@@ -35,13 +42,16 @@ pub(super) struct Links {
 }
 
 /// A connection, with the statements that it knows.
-pub(super) struct Link {
+pub(in crate::store) struct Link {
     client: Client,
     statements: HashMap<&'static str, Statement>,
 }
 
+/// A column's name and type.
+pub(in crate::store) type Column = (String, Type);
+
 /// What goes with a statement.
-pub(super) type Values<'a> = &'a [&'a (dyn ToSql + Sync)];
+pub(in crate::store) type Values<'a> = &'a [&'a (dyn ToSql + Sync)];
 
 impl Link {
     fn statement(&mut self, sql: &'static str) -> Result<Statement, Error> {
@@ -62,7 +72,7 @@ impl Link {
         self.client.query(&statement, values)
     }
 
-    pub(super) fn first(
+    pub(in crate::store) fn first(
         &mut self,
         sql: &'static str,
         values: Values<'_>,
@@ -76,15 +86,62 @@ impl Link {
         self.client.execute(&statement, values)
     }
 
-    pub(super) fn batch(&mut self, sql: &str) -> Result<(), Error> {
+    pub(in crate::store) fn batch(&mut self, sql: &str) -> Result<(), Error> {
         self.client.batch_execute(sql)
+    }
+
+    /// How many other engines have connections to the database.
+    pub(in crate::store) fn other_engines(&mut self) -> Result<i64, Error> {
+        let others = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database()
+            AND application_name = $1 AND pid <> pg_backend_pid()";
+        Ok(self.first(others, &[&NAME])?.map_or(0, |row| row.get(0)))
+    }
+
+    /// The columns of a table, in their order.
+    pub(in crate::store) fn columns(&mut self, table: &str) -> Result<Vec<Column>, Error> {
+        let all = "SELECT attname::text, atttypid FROM pg_attribute
+            WHERE attrelid = $1::text::regclass AND attnum > 0 AND NOT attisdropped ORDER BY attnum";
+        let rows = self.query(all, &[&table])?;
+        let kind = |row: &Row| Type::from_oid(row.get(1)).expect("tables have types of its own");
+        Ok(rows.iter().map(|row| (row.get(0), kind(row))).collect())
+    }
+
+    /// Puts rows into a table until there are none left, and says how many there were.
+    pub(in crate::store) fn copy(
+        &mut self,
+        table: &str,
+        columns: &[Column],
+        mut next: impl FnMut() -> Result<Option<Vec<Box<dyn ToSql + Sync>>>, Failed>,
+    ) -> Result<u64, Failed> {
+        let names: Vec<&str> = columns.iter().map(|(name, _)| name.as_str()).collect();
+        let types: Vec<Type> = columns.iter().map(|(_, kind)| kind.clone()).collect();
+        let copy = format!("COPY {table} ({}) FROM STDIN (FORMAT binary)", names.join(", "));
+        let mut writer = BinaryCopyInWriter::new(self.client.copy_in(copy.as_str())?, &types);
+        while let Some(values) = next()? {
+            let values: Vec<&(dyn ToSql + Sync)> = values.iter().map(|value| &**value).collect();
+            writer.write(&values)?;
+        }
+        Ok(writer.finish()?)
+    }
+
+    /// Has a table count on from its highest number, where it counts.
+    pub(in crate::store) fn count_on(&mut self, table: &str) -> Result<(), Error> {
+        let counts = "SELECT attname FROM pg_attribute
+            WHERE attrelid = $1::text::regclass AND attidentity <> ''";
+        if self.first(counts, &[&table])?.is_some() {
+            self.batch(&format!(
+                "SELECT setval(pg_get_serial_sequence('{table}', 'id'), max(id)) FROM {table}
+                 HAVING max(id) IS NOT NULL"
+            ))?;
+        }
+        Ok(())
     }
 }
 
 impl Links {
     pub(super) fn new(settings: &PostgresSettings) -> Result<Self, StoreError> {
         let mut config = settings.config.clone();
-        config.connect_timeout(CONNECT_TIMEOUT).application_name(NAME);
+        let mut listen = settings.listen.clone();
         let hosts: Vec<String> = config
             .get_hosts()
             .iter()
@@ -101,11 +158,17 @@ impl Links {
             let password = std::fs::read_to_string(file).map_err(|e| {
                 fail(format!("its password in {} cannot be read: {e}", file.display()))
             })?;
-            config.password(password.trim_end_matches(['\r', '\n']));
+            let password = password.trim_end_matches(['\r', '\n']);
+            for config in [Some(&mut config), listen.as_mut()].into_iter().flatten() {
+                config.password(password);
+            }
         }
         let trust = settings.authority.as_deref().map(Trust::read).transpose().map_err(fail)?;
-        config.ssl_mode(if trust.is_some() { SslMode::Require } else { SslMode::Disable });
-        Ok(Self { config, trust, place, idle: Mutex::default() })
+        for config in [Some(&mut config), listen.as_mut()].into_iter().flatten() {
+            config.connect_timeout(CONNECT_TIMEOUT).application_name(NAME);
+            config.ssl_mode(if trust.is_some() { SslMode::Require } else { SslMode::Disable });
+        }
+        Ok(Self { config, listen, trust, place, idle: Mutex::default() })
     }
 
     pub(super) fn place(&self) -> &str {
@@ -113,12 +176,24 @@ impl Links {
     }
 
     fn connect(&self) -> Result<Link, Error> {
+        self.connect_by(&self.config)
+    }
+
+    fn connect_by(&self, config: &Config) -> Result<Link, Error> {
         let mut client = match &self.trust {
-            Some(trust) => self.config.connect(trust.clone())?,
-            None => self.config.connect(NoTls)?,
+            Some(trust) => config.connect(trust.clone())?,
+            None => config.connect(NoTls)?,
         };
         client.batch_execute(SETTINGS)?;
         Ok(Link { client, statements: HashMap::new() })
+    }
+
+    /// A connection that hears what is said on a channel. A pooler that gives a connection for the time
+    /// of a transaction cannot carry it, so it may have a way of its own.
+    pub(super) fn listen(&self, channel: &'static str) -> Result<Client, Error> {
+        let mut client = self.connect_by(self.listen.as_ref().unwrap_or(&self.config))?.client;
+        client.batch_execute(&format!("LISTEN {channel}"))?;
+        Ok(client)
     }
 
     fn idle(&self) -> std::sync::MutexGuard<'_, Vec<Link>> {
@@ -171,7 +246,7 @@ impl Links {
         mut act: impl FnMut(&mut Link) -> Result<T, Failed>,
     ) -> Result<T, StoreError> {
         self.with("write to", |link| {
-            link.batch("BEGIN")?;
+            link.batch(BEGIN)?;
             match act(link) {
                 Ok(done) => {
                     link.batch("COMMIT")?;
@@ -221,7 +296,7 @@ fn is_broken(e: &Error) -> bool {
 
 /// Why something was not done.
 #[derive(Debug)]
-pub(super) enum Failed {
+pub(in crate::store) enum Failed {
     Server(Error),
     /// What was read is nothing that the engine writes.
     Document,

@@ -8,6 +8,7 @@ mod accept;
 mod audit;
 mod close;
 mod link;
+mod notices;
 mod read;
 mod shapes;
 mod studies;
@@ -25,7 +26,9 @@ use trimtab_fleet_client::{Audit, Counts, Damaged, Hold, Name};
 use crate::config::PostgresSettings;
 use crate::engine::log;
 
-use self::link::{Failed, Link, Links, NAME};
+use self::link::Links;
+pub(super) use self::link::{Failed, Link};
+pub(crate) use self::notices::Notices;
 use self::shapes::ServerShapes;
 use super::pack::Seen;
 use super::{
@@ -55,7 +58,7 @@ fn hash(bytes: impl Iterator<Item = u8>) -> u64 {
 }
 
 /// Which part an aggregate is in.
-fn part_of(name: &Name) -> i32 {
+pub(super) fn part_of(name: &Name) -> i32 {
     let hash = hash(name.service.bytes().chain([0]).chain(name.prefix.bytes()));
     ((hash ^ (hash >> 32)) % PARTS as u64) as i32
 }
@@ -151,9 +154,7 @@ impl Postgres {
                 let place = place.clone();
                 return Err(StoreError::Older { place, found: old, known }.into());
             };
-            let others = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database()
-                AND application_name = $1 AND pid <> pg_backend_pid()";
-            let engines = link.first(others, &[&NAME])?.map_or(0, |row| row.get(0));
+            let engines = link.other_engines()?;
             // Tables of version 5 and later differ only by what is added.
             if old <= 4 && engines > 0 {
                 let place = place.clone();
@@ -187,6 +188,14 @@ impl Postgres {
                 Err(StoreError::Damaged { place, reason })
             }
         }
+    }
+
+    /// Does something in one transaction; when it fails, nothing of it stays.
+    pub(super) fn write_all<T>(
+        &self,
+        act: impl FnMut(&mut Link) -> Result<T, Failed>,
+    ) -> Result<T, StoreError> {
+        self.links.write(act)
     }
 
     /// Which one it is, for messages.

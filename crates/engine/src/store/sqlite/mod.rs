@@ -83,7 +83,11 @@ impl Sqlite {
         })
     }
 
-    fn fail(&self, what: &'static str, e: &rusqlite::Error) -> StoreError {
+    pub(super) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    pub(super) fn fail(&self, what: &'static str, e: &rusqlite::Error) -> StoreError {
         error_of(&self.path, what, e)
     }
 
@@ -103,7 +107,7 @@ impl Sqlite {
         Ok(answer)
     }
 
-    fn new_reader(&self) -> rusqlite::Result<Connection> {
+    pub(super) fn new_reader(&self) -> rusqlite::Result<Connection> {
         let db = Connection::open_with_flags(&self.path, OpenFlags::SQLITE_OPEN_READ_ONLY)?;
         db.busy_timeout(BUSY_WAIT)?;
         Ok(db)

@@ -24,7 +24,7 @@ fn with_a_stranger(test: impl Fn(&dyn Store, &mut dyn FnMut(&str) -> Result<(), 
     let other = rusqlite::Connection::open(&path).expect("the file");
     test(&store, &mut |sql| other.execute_batch(sql).map_err(|e| e.to_string()));
     let Some(servers) = servers() else { return };
-    let (config, store) = shared(&servers);
+    let (config, store) = shared(&servers, false);
     let crate::config::Keep::Shared { postgres, .. } = &config.store else { panic!("shared") };
     let mut other = postgres.config.connect(::postgres::NoTls).expect("the server");
     let sql_of = |sql: &str| match sql {
@@ -158,7 +158,7 @@ fn who_write_at_once_write_one_chain() {
     let (one, other) = (open(), open());
     written_at_once(&[&one, &other, &one, &other]);
     let Some(servers) = servers() else { return };
-    let (config, one) = shared(&servers);
+    let (config, one) = shared(&servers, false);
     let other = join(&config);
     written_at_once(&[&one, &other, &one, &other]);
 }

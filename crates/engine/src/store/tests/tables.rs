@@ -49,7 +49,7 @@ fn tokens_of_version_5_are_valid_until_they_are_rotated_with_a_time() {
     drop(store);
     goes_on(&Sqlite::open(&path, &lengths()).unwrap());
     let Some(servers) = servers() else { return };
-    let (config, store) = shared(&servers);
+    let (config, store) = shared(&servers, false);
     store.add_token(&edge_token(), "root").unwrap().expect("a new name");
     let crate::config::Keep::Shared { postgres, .. } = &config.store else { panic!("shared") };
     postgres.config.connect(::postgres::NoTls).unwrap().batch_execute(BACK_TO_5).unwrap();
@@ -93,7 +93,7 @@ fn an_audit_of_version_4_begins_the_chain() {
     assert!(refused.contains("has tables of version 4") && refused.contains("first"), "{refused}");
     continues(&Sqlite::open(&path, &lengths()).unwrap());
     let Some(servers) = servers() else { return };
-    let (config, store) = shared(&servers);
+    let (config, store) = shared(&servers, false);
     let crate::config::Keep::Shared { postgres, .. } = &config.store else { panic!("shared") };
     let back = back_on_server(BACK_TO_4);
     postgres.config.connect(::postgres::NoTls).unwrap().batch_execute(&back).unwrap();
@@ -139,7 +139,7 @@ fn tables_of_version_3_are_brought_up_to_date() {
     drop(store);
     keeps_learning(&Sqlite::open(&path, &lengths()).unwrap());
     let Some(servers) = servers() else { return };
-    let (config, store) = shared(&servers);
+    let (config, store) = shared(&servers, false);
     then(&store);
     let crate::config::Keep::Shared { postgres, .. } = &config.store else { panic!("shared") };
     let back = back_on_server(&back);
@@ -164,7 +164,7 @@ fn tables_of_version_2_are_brought_up_to_date() {
     assert_eq!(store.begin(&study("x", vec![])), Ok(Begun::Yes));
     assert_eq!(store.counts().unwrap().waiting_reports, 1);
     let Some(servers) = servers() else { return };
-    let (config, store) = shared(&servers);
+    let (config, store) = shared(&servers, false);
     store.accept(&[batch(1, 1, 1, &["a"])]).unwrap();
     let crate::config::Keep::Shared { postgres, .. } = &config.store else { panic!("shared") };
     postgres
