@@ -24,8 +24,8 @@ use tokio::sync::oneshot;
 use trimtab_fleet_client::Name;
 
 use crate::config::BrokerSettings;
-use crate::engine::log;
 use crate::error::with_causes;
+use crate::logging::{log, warn};
 use crate::store::{Batch, Outcome, StoreError};
 
 /// A message has about so many bytes at most, unless a single batch has more.
@@ -213,7 +213,7 @@ impl Broker {
             self.runtime().spawn(async move {
                 loop {
                     if let Err(e) = take_some(&client, &settings, &keeper).await {
-                        log(&format!("takes no reports from the broker: {e}"));
+                        warn(&format!("takes no reports from the broker: {e}"));
                     }
                     tokio::time::sleep(AFTER_ERROR).await;
                 }
@@ -300,7 +300,7 @@ fn options(settings: &BrokerSettings) -> Result<ConnectOptions, String> {
         .event_callback(|event| async move {
             match event {
                 Event::Connected => log("is connected to the broker"),
-                Event::Disconnected => log("has lost the broker, and looks for it"),
+                Event::Disconnected => warn("has lost the broker, and looks for it"),
                 _ => {}
             }
         });
@@ -387,7 +387,7 @@ async fn keep(client: &Client, keeper: &Keeper, taken: Vec<Message>) {
             }
             Err(e) => {
                 // An engine of another version put it there; its edge was not told that it is kept.
-                log(&format!("leaves a message of the broker that it does not understand: {e}"));
+                warn(&format!("leaves a message of the broker that it does not understand: {e}"));
                 let _ = message.ack_with(AckKind::Term).await;
             }
         }
@@ -402,7 +402,7 @@ async fn keep(client: &Client, keeper: &Keeper, taken: Vec<Message>) {
         })
     });
     if let Err(e) = &kept {
-        log(&format!("store: {e}"));
+        warn(&format!("store: {e}"));
     }
     let mut rest = kept.as_deref().unwrap_or_default();
     for (message, count) in messages {

@@ -1,5 +1,6 @@
 //! Closes intervals when they are over and late edges have had their time: one decision for each aggregate.
 
+use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -7,8 +8,9 @@ use std::time::Duration;
 use trimtab_fleet_client::ServiceInfo;
 
 use crate::clock::now_ms;
-use crate::engine::{Engine, log};
+use crate::engine::Engine;
 use crate::error::Error;
+use crate::logging::{log, warn};
 use crate::safe;
 use crate::store::{Due, Line, StoreError, Use};
 use crate::studies::{self, Looked};
@@ -70,7 +72,7 @@ fn run(engine: &Engine, keeps: Keeps) {
             }
             Err(_) => {
                 engine.metrics.closer_panicked();
-                log("what closes intervals panicked, see above, and is started again");
+                warn("what closes intervals panicked, see above, and is started again");
                 Some("the thread that closes intervals panicked: see the log".to_owned())
             }
         };
@@ -80,10 +82,10 @@ fn run(engine: &Engine, keeps: Keeps) {
         std::thread::sleep(rests);
     }
     if let Err(e) = write_refusals(engine, engine.attempts.take_all(now_ms())) {
-        log(&format!("the last refusals are not in the audit: {e}"));
+        warn(&format!("the last refusals are not in the audit: {e}"));
     }
     if let Err(e) = write_uses(engine, &engine.who.take_uses(now_ms(), true)) {
-        log(&format!("when tokens were last used is not kept: {e}"));
+        warn(&format!("when tokens were last used is not kept: {e}"));
     }
 }
 
@@ -133,7 +135,7 @@ impl Round<'_> {
             Some(e) => {
                 self.engine.metrics.store_error();
                 if self.told.as_ref() != Some(e) {
-                    log(&format!("not every interval is closed: {e}"));
+                    warn(&format!("not every interval is closed: {e}"));
                 }
             }
             None => {}
@@ -151,7 +153,7 @@ impl Round<'_> {
         let warning = self.engine.who.warning(now);
         // With nothing to say it looks again in a second: the first requests have the list read.
         let wait_ms = if warning.is_some() { WARN_EVERY_MS } else { 1000 };
-        warning.iter().for_each(|warning| log(warning));
+        warning.iter().for_each(|warning| warn(warning));
         self.warn_at_ms = now + wait_ms;
     }
 
@@ -233,13 +235,18 @@ fn close_some(engine: &Engine, service: &ServiceInfo, since_ms: i64) -> Result<M
     let due = Due { service: &service.name, through: through_ms, limit: COMMIT_MAX, now_ms: now };
     let mut oldest = through_ms;
     let kept_safe = engine.safe.of(&service.name);
+    // By what is decided on: a transaction that is tried again decides again.
+    let mut shown = BTreeMap::new();
     let (closed, changed) = engine.store.close(&due, &mut |open| {
         oldest = oldest.min(open.interval);
-        match &kept_safe {
-            Some(order) => Ok(safe::close(order)),
-            None => learning.decide(open, due.now_ms),
-        }
+        let closed = match &kept_safe {
+            Some(order) => safe::close(order),
+            None => learning.decide(open, due.now_ms)?,
+        };
+        shown.insert((open.name.clone(), open.interval), closed.shown.clone());
+        Ok(closed)
     })?;
+    engine.metrics.shown(&service.name, shown.values().flatten());
     // How late an interval is, where it could be closed since then.
     let late_ms = |begins_ms: i64| {
         let since = begins_ms + service.interval_ms + engine.grace_ms;

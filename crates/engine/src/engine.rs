@@ -9,12 +9,14 @@ use tokio::sync::broadcast;
 use trimtab_fleet_client::Name;
 
 use crate::allowance::Allowance;
+use crate::certified::Verifier;
 use crate::clock::now_ms;
 use crate::comparisons::Comparisons;
-use crate::config::Limits;
+use crate::config::{ClientRule, Limits};
 use crate::health::Health;
 use crate::ingest::Ingest;
 use crate::learning::Learning;
+use crate::logging::warn;
 use crate::metrics::Metrics;
 use crate::refusals::Refusals;
 use crate::safe::Safe;
@@ -30,6 +32,14 @@ const ROUNDS: usize = 64;
 
 /// Whose configurations changed; with none, edges that wait look again.
 pub(crate) type Changed = Arc<Vec<Name>>;
+
+/// Which certificates of clients are taken, and what they may do.
+#[derive(Clone, Default)]
+pub(crate) struct Clients {
+    /// None: no certificates are taken.
+    pub(crate) verifier: Option<Verifier>,
+    pub(crate) rules: Vec<ClientRule>,
+}
 
 /// The engine.
 pub(crate) struct Engine {
@@ -52,6 +62,7 @@ pub(crate) struct Engine {
     /// Set when the engine ends: who waits is answered.
     pub(crate) ending: AtomicBool,
     learning: RwLock<Arc<dyn Learning>>,
+    clients: RwLock<Arc<Clients>>,
     pub(crate) who: Who,
     /// Requests of each token.
     pub(crate) requests: Allowance<i64>,
@@ -85,10 +96,12 @@ pub(crate) struct Parts {
 impl Engine {
     pub(crate) fn new(parts: Parts) -> Self {
         let new_aggregates = f64::from(parts.limits.new_aggregates);
+        let metrics = Metrics::new();
+        parts.store.time(metrics.latency());
         Self {
             store: parts.store,
             ingest: parts.ingest,
-            metrics: Metrics::new(),
+            metrics,
             limits: parts.limits,
             skew_ms: parts.skew_ms,
             grace_ms: parts.grace_ms,
@@ -102,6 +115,7 @@ impl Engine {
             comparisons: Comparisons::default(),
             ending: AtomicBool::new(false),
             learning: RwLock::new(parts.learning),
+            clients: RwLock::default(),
             who: Who::default(),
             requests: per_second(parts.limits.requests_per_second),
             of_addresses: parts.limits.requests_per_address.map(per_second),
@@ -119,6 +133,24 @@ impl Engine {
     /// Learns by other services from now on.
     pub(crate) fn set_learning(&self, learning: Arc<dyn Learning>) {
         *self.learning.write().unwrap_or_else(PoisonError::into_inner) = learning;
+    }
+
+    /// Which certificates of clients are taken now.
+    pub(crate) fn clients(&self) -> Arc<Clients> {
+        self.clients.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Takes these from now on.
+    pub(crate) fn set_clients(&self, clients: Clients) {
+        *self.clients.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(clients);
+    }
+
+    /// An edge that has not reported for so long is silent: three of the longest intervals, and the
+    /// grace.
+    pub(crate) fn silent_ms(&self) -> i64 {
+        let services = self.learning().services();
+        let longest = services.iter().map(|service| service.interval_ms).max().unwrap_or(0);
+        3 * longest + self.grace_ms
     }
 
     /// Whose token it is that has this hash. Blocks.
@@ -180,7 +212,7 @@ impl Engine {
             });
         if let Err(e) = &answer {
             self.metrics.store_error();
-            log(&format!("store: {e}"));
+            warn(&format!("store: {e}"));
         }
         answer
     }
@@ -198,7 +230,7 @@ impl LogLimit {
     /// Says a line, unless there were too many lately.
     pub(crate) fn log(&self, now_ms: i64, line: &str) {
         for line in self.allowed(now_ms, line) {
-            log(&line);
+            warn(&line);
         }
     }
 
@@ -218,11 +250,6 @@ impl LogLimit {
         }
         lines
     }
-}
-
-/// A line for the operator of the engine.
-pub(crate) fn log(line: &str) {
-    eprintln!("trimtab engine: {line}");
 }
 
 #[cfg(test)]

@@ -1,6 +1,7 @@
 //! What Prometheus reads: sums over everything, never a series for an aggregate or an edge.
 
 use std::sync::atomic::AtomicU64;
+use std::time::Instant;
 
 use prometheus_client::encoding::text;
 use prometheus_client::metrics::counter::Counter;
@@ -10,6 +11,7 @@ use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::{Metric, Registry, Unit};
 use trimtab_fleet_client::Counts;
 
+use crate::store::Shown;
 use crate::who::Standing;
 
 /// The type of what [`Metrics::page`] writes.
@@ -20,6 +22,41 @@ type Label = [(&'static str, String); 1];
 
 /// From the last report that a decision goes by to the decision, without the grace.
 const DELAY_BOUNDS_S: [f64; 10] = [0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0];
+
+/// A read or a commit of the store.
+const LATENCY_BOUNDS_S: [f64; 10] =
+    [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.1, 0.5, 2.5, 10.0];
+
+/// A mean of rewards reaches back over about so many decisions.
+const REWARDS_OF_MEAN: f64 = 500.0;
+
+/// How long the store takes.
+#[derive(Clone)]
+pub(crate) struct Latency {
+    read: Histogram,
+    write: Histogram,
+}
+
+impl Latency {
+    /// Times a question until it is dropped.
+    pub(crate) fn read(&self) -> Timed {
+        Timed(self.read.clone(), Instant::now())
+    }
+
+    /// The same for a transaction, with the wait for its turn.
+    pub(crate) fn write(&self) -> Timed {
+        Timed(self.write.clone(), Instant::now())
+    }
+}
+
+/// What is timed until it is dropped.
+pub(crate) struct Timed(Histogram, Instant);
+
+impl Drop for Timed {
+    fn drop(&mut self) {
+        self.0.observe(self.1.elapsed().as_secs_f64());
+    }
+}
 
 /// What is counted.
 pub(crate) struct Metrics {
@@ -42,6 +79,15 @@ pub(crate) struct Metrics {
     panics: Counter,
     tokens: Family<Label, Gauge>,
     connections_refused: Counter,
+    /// By service, and by the alarm.
+    fallbacks: Family<[(&'static str, String); 2], Counter>,
+    guards_broken: Family<Label, Counter>,
+    /// Means by service and who chose, and how many rewards there were.
+    rewards: Family<[(&'static str, String); 2], Gauge<f64, AtomicU64>>,
+    reward_counts: Family<[(&'static str, String); 2], Counter>,
+    latency: Family<Label, Histogram, fn() -> Histogram>,
+    edges: Family<Label, Gauge>,
+    report_age: Family<Label, Gauge<f64, AtomicU64>>,
 }
 
 /// Puts a new metric on the page.
@@ -117,7 +163,73 @@ impl Metrics {
                 "refused_connections",
                 "Connections that were closed, since their address had all of its own",
             ),
+            fallbacks: counted(
+                r,
+                "fallbacks",
+                "Aggregates that fell back to the safe configuration, by the alarm that made them",
+            ),
+            guards_broken: counted(r, "guards_broken", "Guards that were broken in an interval"),
+            rewards: counted(
+                r,
+                "reward",
+                "Mean reward of about the last 500 intervals, by who chose what was in force",
+            ),
+            reward_counts: counted(r, "rewards", "Intervals with a reward, by who chose"),
+            latency: timed(
+                r,
+                "store_latency",
+                "How long the store takes to read and to write, with the wait for its turn",
+                Family::new_with_constructor(|| Histogram::new(LATENCY_BOUNDS_S)),
+            ),
+            edges: counted(r, "edges", "Edges with a valid token that ever reported, by state"),
+            report_age: timed(
+                r,
+                "report_age",
+                "Time since the last report of an edge: of the freshest, the median, the oldest",
+                Family::default(),
+            ),
             registry,
+        }
+    }
+
+    /// What the store is timed with.
+    pub(crate) fn latency(&self) -> Latency {
+        let of = |what: &str| self.latency.get_or_create(&[("op", what.to_owned())]).clone();
+        Latency { read: of("read"), write: of("write") }
+    }
+
+    /// What decisions about a service show of the learning.
+    pub(crate) fn shown<'a>(&self, service: &str, all: impl Iterator<Item = &'a Shown>) {
+        let labels =
+            |name, value: &str| [("service", service.to_owned()), (name, value.to_owned())];
+        for one in all {
+            if let Some(alarm) = one.alarm {
+                self.fallbacks.get_or_create(&labels("alarm", alarm)).inc();
+            }
+            let broken =
+                self.guards_broken.get_or_create(&[("service", service.to_owned())]).clone();
+            broken.inc_by(one.broken as u64);
+            if let Some((by, reward)) = one.reward {
+                let count = self.reward_counts.get_or_create(&labels("by", by)).clone();
+                count.inc();
+                let mean = self.rewards.get_or_create(&labels("by", by)).clone();
+                let weight = (1.0 / count.get() as f64).max(1.0 / REWARDS_OF_MEAN);
+                mean.set(mean.get() + weight * (reward - mean.get()));
+            }
+        }
+    }
+
+    /// How long ago edges reported last, in ms, and after how long one is silent.
+    pub(crate) fn edges(&self, mut ages_ms: Vec<i64>, silent_ms: i64) {
+        ages_ms.sort_unstable();
+        let fresh = ages_ms.partition_point(|age| *age <= silent_ms);
+        for (state, count) in [("fresh", fresh), ("silent", ages_ms.len() - fresh)] {
+            self.edges.get_or_create(&[("state", state.to_owned())]).set(count as i64);
+        }
+        let last = ages_ms.len().saturating_sub(1);
+        for (of, index) in [("freshest", 0), ("median", last / 2), ("oldest", last)] {
+            let age_s = ages_ms.get(index).map_or(0.0, |age| (*age).max(0) as f64 / 1000.0);
+            self.report_age.get_or_create(&[("of", of.to_owned())]).set(age_s);
         }
     }
 
@@ -197,9 +309,13 @@ mod tests {
     /// A page with every metric there is.
     fn full_page() -> String {
         let metrics = Metrics::new();
-        for reason in ["token", "expired", "role", "service", "replayed", "clock"] {
+        for reason in ["token", "certificate", "expired", "role", "service", "replayed", "clock"] {
             metrics.refused(reason);
         }
+        let shown = |by| Shown { alarm: Some("guard"), broken: 2, reward: Some((by, -1.0)) };
+        metrics.shown("tv", [shown("learnt"), shown("safe")].iter());
+        metrics.edges(vec![1000], 60_000);
+        drop((metrics.latency().read(), metrics.latency().write()));
         metrics.batch("kept", (3, 1), 2);
         metrics.reports_refused(1);
         metrics.closed("tv", 5, 4, 0.2);
@@ -266,6 +382,11 @@ mod tests {
         metrics.connection_refused();
         metrics.study("rollout rolled back");
         metrics.tokens(Standing { valid: 9, expiring: 2, expired: 1 });
+        let one = |by, reward| Shown { alarm: Some("debt"), broken: 2, reward: Some((by, reward)) };
+        metrics.shown("tv", [one("learnt", 1.0), one("learnt", 3.0), one("safe", -1.0)].iter());
+        metrics.shown("tv", [Shown { alarm: None, broken: 0, reward: None }].iter());
+        metrics.edges(vec![500, 90_000, 2000], 60_000);
+        drop(metrics.latency().write());
         let counts = Counts { aggregates: 7, paused: 1, pinned: 2, ..Counts::default() };
         let page = metrics.page(&counts, (1, 2), 2.5);
         for line in [
@@ -280,6 +401,16 @@ mod tests {
             "trimtab_engine_study_steps_total{step=\"rollout rolled back\"} 1",
             "trimtab_engine_store_errors_total 1",
             "trimtab_engine_refused_connections_total 1",
+            "trimtab_engine_fallbacks_total{service=\"tv\",alarm=\"debt\"} 3",
+            "trimtab_engine_guards_broken_total{service=\"tv\"} 6",
+            "trimtab_engine_reward{service=\"tv\",by=\"learnt\"} 2.0",
+            "trimtab_engine_reward{service=\"tv\",by=\"safe\"} -1.0",
+            "trimtab_engine_rewards_total{service=\"tv\",by=\"learnt\"} 2",
+            "trimtab_engine_store_latency_seconds_count{op=\"write\"} 1",
+            "trimtab_engine_edges{state=\"fresh\"} 2",
+            "trimtab_engine_edges{state=\"silent\"} 1",
+            "trimtab_engine_report_age_seconds{of=\"median\"} 2.0",
+            "trimtab_engine_report_age_seconds{of=\"oldest\"} 90.0",
             "trimtab_engine_aggregates 7",
             "trimtab_engine_held_aggregates 3",
             "trimtab_engine_damaged_aggregates 1",

@@ -30,7 +30,7 @@ pub(crate) struct Attempt<'a> {
 
 /// Whether a refusal belongs into the audit: somebody tried what they may not.
 pub(crate) fn belongs(reason: &str) -> bool {
-    ["token", "expired", "role", "service"].contains(&reason)
+    ["token", "certificate", "expired", "role", "service"].contains(&reason)
 }
 
 /// Who, and for which reason.

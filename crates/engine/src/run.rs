@@ -11,21 +11,25 @@ use tokio::sync::watch;
 use crate::broker::Broker;
 use crate::closer::Keeps;
 use crate::config::{Config, Keep};
-use crate::engine::{Engine, Parts, log};
+use crate::engine::{Clients, Engine, Parts};
 use crate::error::Error;
 use crate::ingest::Ingest;
+use crate::logging::{log, use_format, warn};
 use crate::server::{Certificate, serve};
 use crate::services::Services;
 use crate::store::{Lengths, Postgres, Shared, Sqlite, Store};
 use crate::{api, closer, safe};
 
-/// Runs the engine by a configuration until SIGTERM or SIGINT; SIGHUP reads the services and the certificate again.
+/// Runs the engine by a configuration until SIGTERM or SIGINT; SIGHUP reads the services, the
+/// certificate and the names of clients again.
 ///
 /// # Errors
 /// The configuration is wrong, the store does not open, or the address is taken.
 pub fn run(path: &Path) -> Result<(), Error> {
     let config = Config::read(path)?;
+    use_format(config.log_format);
     let services = Services::read(&config.services, config.grace)?;
+    check_clients(&config, &services)?;
     let store = open_store(&config, &services.lengths())?;
     let services = Arc::new(services);
     let runtime = tokio::runtime::Builder::new_multi_thread()
@@ -33,6 +37,20 @@ pub fn run(path: &Path) -> Result<(), Error> {
         .build()
         .map_err(|e| Error::system("start the threads that serve", e))?;
     runtime.block_on(run_with(path, &config, store, services))
+}
+
+/// Which certificates of clients are taken by what was read last.
+fn clients(config: &Config, certificate: &Certificate) -> Clients {
+    Clients { verifier: certificate.verifier(), rules: config.clients.clone() }
+}
+
+/// Whether the engine has the services that clients with certificates report for.
+fn check_clients(config: &Config, services: &Services) -> Result<(), Error> {
+    let mut named = config.clients.iter().flat_map(|rule| &rule.services);
+    named.find(|service| !services.has(service)).map_or(Ok(()), |stray| {
+        let folder = config.services.display();
+        Err(Error::Refused(format!("[[client]]: there is no service {stray:?} in {folder}")))
+    })
 }
 
 /// Opens the store that a configuration names, to run an engine on it.
@@ -78,6 +96,7 @@ async fn run_with(
         grace_ms: config.grace.as_millis() as i64,
         age_ms: config.age.as_millis() as i64,
     }));
+    engine.set_clients(clients(config, &certificate));
     let others = Arc::downgrade(&engine);
     engine.store.on_change(Box::new(move |changed| {
         if let Some(engine) = others.upgrade() {
@@ -138,19 +157,21 @@ fn reload(path: &Path, engine: &Engine, certificate: &Certificate, services: &mu
     let mut read = || -> Result<(), Error> {
         let config = Config::read(path)?;
         let new = Services::read(&config.services, config.grace)?;
+        check_clients(&config, &new)?;
         certificate.load(config.tls.as_ref())?;
         *services = Arc::new(new.knowing(services));
         engine.set_learning(services.clone());
+        engine.set_clients(clients(&config, certificate));
+        use_format(config.log_format);
         Ok(())
     };
     match read() {
         Ok(()) => {
-            log(
-                "reads its services and certificate again; other settings hold from its next start",
-            );
+            log("reads its services, its certificate, [[client]] and log_format again; other \
+                 settings hold from its next start");
         }
         Err(e) => {
-            log(&format!("cannot use the new configuration, so the old one stays in force: {e}"));
+            warn(&format!("cannot use the new configuration, so the old one stays in force: {e}"));
         }
     }
 }

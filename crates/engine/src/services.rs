@@ -11,11 +11,12 @@ use trimtab_fleet::{
     Report, Service, ServiceError, Summary,
 };
 use trimtab_fleet_client::{KnobInfo, Name, ServiceInfo};
+use trimtab_steer::customize::{Alarm, Outcome, Purpose};
 use trimtab_units::{Duration, Time};
 
 use crate::config::ConfigError;
 use crate::learning::{About, Held, Learning, Wish};
-use crate::store::{Closed, Decided, Lengths, Open};
+use crate::store::{Closed, Decided, Lengths, Open, Shown};
 use crate::studies::Plans;
 
 /// The services of a folder.
@@ -234,7 +235,28 @@ pub(crate) fn untouched(sentence: &str) -> Closed {
         detail: json!({ "sentence": sentence }).to_string(),
         measured: None,
         leaves: None,
+        shown: Vec::new(),
     }
+}
+
+/// What a decision shows of the learning.
+fn shown(decision: &Decision) -> Shown {
+    let alarm = match &decision.lesson.outcome {
+        Outcome::FellBack { alarm } => Some(match alarm {
+            Alarm::Guard => "guard",
+            Alarm::Reward { .. } => "reward",
+            Alarm::Debt { .. } => "debt",
+        }),
+        _ => None,
+    };
+    let by = match decision.purpose {
+        Purpose::Explore { .. } | Purpose::Promising { .. } | Purpose::Best | Purpose::Test(_) => {
+            Some("learnt")
+        }
+        Purpose::Safe | Purpose::Check => Some("safe"),
+        Purpose::Held => None,
+    };
+    Shown { alarm, broken: decision.broken.len(), reward: by.zip(decision.reward) }
 }
 
 fn interval_at(service: &Service, at_ms: i64) -> Interval {
@@ -370,6 +392,8 @@ impl Learning for Services {
         let next = interval_at(service, now_ms);
         aggregate.assign(studies.assignment(&key, next));
         let configuration = put_in_force(&mut aggregate, service, next, open.version);
+        let counted = earlier.iter().map(|(decision, _)| decision).chain(&decision);
+        let counted = counted.map(shown).collect();
         let mut detail = json!({ "fitting_reports": fitting, "edges": edges });
         if let Some(decision) = &decision {
             detail["decision"] = kept(decision);
@@ -387,6 +411,7 @@ impl Learning for Services {
             detail: detail.to_string(),
             measured,
             leaves,
+            shown: counted,
         })
     }
 

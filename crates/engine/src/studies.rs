@@ -11,7 +11,8 @@ use trimtab_fleet::experiment::{
 use trimtab_fleet::{Interval, Service, Summary};
 use trimtab_fleet_client::{Name, ServiceInfo};
 
-use crate::engine::{Engine, log};
+use crate::engine::Engine;
+use crate::logging::{log, warn};
 use crate::services::key_of;
 use crate::store::{
     ITSELF, InStudy, Measured, MemberRow, Standing, Store, StoreError, Study, StudyKind, StudyStep,
@@ -58,7 +59,7 @@ pub(crate) struct RolloutDocument {
 pub(crate) fn read<T: serde::de::DeserializeOwned>(study: &Study) -> Option<T> {
     serde_json::from_str(&study.document)
         .inspect_err(|e| {
-            log(&format!("{} {}: it is not understood: {e}", study.kind.name(), study.name));
+            warn(&format!("{} {}: it is not understood: {e}", study.kind.name(), study.name));
         })
         .ok()
 }
@@ -78,7 +79,7 @@ const OTHER_INTERVALS: &str = "the intervals of the service have another length 
 fn plan_of(study: &Study, service: &Service) -> Option<Plan> {
     let said = |plan: Result<Plan, SpecError>| {
         plan.inspect_err(|e| {
-            log(&format!(
+            warn(&format!(
                 "{} {} goes with its service no more: {e}",
                 study.kind.name(),
                 study.name

@@ -10,6 +10,7 @@ use trimtab_fleet_client::{
     SafeOrder, StatusBody, Token,
 };
 
+use crate::certified::CERTIFIED;
 use crate::store::{AuditCheck, Moved};
 
 /// A time, as `2026-11-22 04:20:00`, in UTC.
@@ -296,7 +297,11 @@ pub fn tokens_text(tokens: &[Token]) -> String {
             token.role.name().to_owned(),
             token.services.join(", "),
             time(token.created_ms),
-            token.expires_ms.map_or_else(|| "never".to_owned(), time),
+            match token.expires_ms {
+                Some(at) => time(at),
+                None if token.name.starts_with(CERTIFIED) => "with its certificate".to_owned(),
+                None => "never".to_owned(),
+            },
             token.used_ms.map_or_else(|| "never".to_owned(), time),
             remark,
         ]);

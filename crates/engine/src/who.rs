@@ -1,10 +1,10 @@
 //! Who may ask: the tokens as this engine knows them, and when each was used.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
-use trimtab_fleet_client::{Expiring, Token};
+use trimtab_fleet_client::{Expiring, Role, Token};
 
 use crate::store::{KeptToken, StoreError, Use};
 use crate::tables::time;
@@ -52,6 +52,8 @@ pub(crate) struct Who {
     secrets: RwLock<Arc<HashMap<Vec<u8>, Known>>>,
     read_ms: AtomicI64,
     uses: Mutex<HashMap<Vec<u8>, (i64, i64)>>,
+    /// When the certificates expire that came last by the names of tokens without a secret.
+    certificates: Mutex<HashMap<Vec<u8>, i64>>,
     written_ms: AtomicI64,
 }
 
@@ -88,6 +90,20 @@ impl Who {
         }
     }
 
+    /// Whether the list has this hash, also where its token is revoked.
+    pub(crate) fn lists(&self, hash: &[u8]) -> bool {
+        self.secrets().contains_key(hash)
+    }
+
+    /// Remembers until when the latest certificate of a token is valid.
+    pub(crate) fn certificate_lasts(&self, hash: &[u8], expires_ms: Option<i64>) {
+        let mut known = self.certificates.lock().unwrap_or_else(PoisonError::into_inner);
+        let latest = known.get(hash).copied().max(expires_ms);
+        if let Some(latest) = latest {
+            known.insert(hash.to_vec(), latest);
+        }
+    }
+
     /// Takes over what the store has.
     pub(crate) fn set(&self, all: Vec<KeptToken>, now_ms: i64) {
         let mut secrets = HashMap::with_capacity(all.len());
@@ -117,10 +133,26 @@ impl Who {
         uses.into_iter().map(one).collect()
     }
 
+    /// Every token, with when its secret or its latest certificate expires.
     fn present(&self) -> Vec<Arc<Token>> {
         let secrets = self.secrets();
-        let present = secrets.values().filter(|one| !one.is_former);
-        present.map(|one| Arc::clone(&one.token)).collect()
+        let certificates = self.certificates.lock().unwrap_or_else(PoisonError::into_inner);
+        let present = secrets.iter().filter(|(_, one)| !one.is_former);
+        let one = |(hash, one): (&Vec<u8>, &Known)| match certificates.get(hash) {
+            Some(at) => Arc::new(Token { expires_ms: Some(*at), ..(*one.token).clone() }),
+            None => Arc::clone(&one.token),
+        };
+        present.map(one).collect()
+    }
+
+    /// The numbers of edges' tokens that are valid.
+    pub(crate) fn edges(&self, now_ms: i64) -> BTreeSet<i64> {
+        let present = self.present().into_iter().filter(|token| {
+            token.role == Role::Edge
+                && token.revoked_ms.is_none()
+                && token.expires_ms.is_none_or(|at| at > now_ms)
+        });
+        present.map(|token| token.id).collect()
     }
 
     /// Tokens whose secret expires soon, the next one first.
@@ -157,7 +189,8 @@ impl Who {
             let more = count - named.len();
             let more = if more > 0 { format!(" and {more} more") } else { String::new() };
             format!(
-                "tokens expire: {}{more}. `trimtab engine token rotate NAME` makes another secret",
+                "tokens expire: {}{more}. `trimtab engine token rotate NAME` makes another secret; \
+                 a certificate (cert:NAME) is to be renewed",
                 named.join(", ")
             )
         })
@@ -181,7 +214,7 @@ fn why(name: &str, at_ms: i64, is_former: bool) -> String {
 
 #[cfg(test)]
 mod tests {
-    use trimtab_fleet_client::{FormerSecret, Role};
+    use trimtab_fleet_client::FormerSecret;
 
     use super::*;
 
@@ -255,6 +288,12 @@ mod tests {
         assert_eq!(who.expiring(2 * DAY_MS).len(), 4);
         let warning = who.warning(26 * DAY_MS).unwrap();
         assert!(warning.contains(", edge-01 on 1970-02-09 00:00:00 UTC. `trimtab"), "{warning}");
+        // A certificate expires like a secret; a renewed one counts.
+        assert!(who.lists(&[31; 32]) && !who.lists(&[32; 32]));
+        for (days, expiring) in [(3, 5), (100, 4)] {
+            who.certificate_lasts(&[31; 32], Some(days * DAY_MS));
+            assert_eq!(who.standing(2 * DAY_MS).expiring, expiring);
+        }
         let all = (0..30).map(|i| kept(i, &format!("edge-{i}"), Some(DAY_MS))).collect();
         who.set(all, 0);
         assert!(who.warning(0).unwrap().contains(" and 10 more. `trimtab"));

@@ -1,12 +1,11 @@
 //! Asks an engine that runs, over its API.
 
 use std::path::Path;
-use std::time::Duration;
 
+use rustls::AlertDescription;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use ureq::Agent;
-use ureq::tls::{PemItem, RootCerts, TlsConfig, parse_pem};
+use ureq::RequestBuilder;
 
 use crate::api::{
     AggregateBody, AggregatesBody, AuditBody, ComparisonsBody, ConfigurationAnswer,
@@ -16,10 +15,8 @@ use crate::api::{
     StopExperiment,
 };
 use crate::error::Error;
-use crate::secret::{Credential, Secret};
-
-/// Longer than anything that an engine lets wait.
-const ANSWER_WITHIN: Duration = Duration::from_secs(90);
+use crate::identity::Identity;
+use crate::secret::Secret;
 
 /// Which aggregates to list.
 #[derive(Clone, Debug, Default)]
@@ -37,42 +34,23 @@ pub struct Listing {
 /// Whom to ask, and as whom.
 pub struct Client {
     url: String,
-    token: Credential,
-    agent: Agent,
+    identity: Identity,
 }
 
 impl Client {
-    /// Asks the engine at a URL with a token, or a file with one that is read again when it changes;
-    /// `authority` is a file with the certificates in PEM
-    /// that it is trusted by, where those of the web are not.
+    /// Asks the engine at a URL with a token, or with what is in files that are read again when
+    /// they change; `authority` is a file with the certificates in PEM that it is trusted by, where
+    /// those of the web are not.
     ///
     /// # Errors
-    /// A file cannot be read, or has no certificate or token.
+    /// A file cannot be read, or has no certificate, key or token.
     pub fn new(
         url: &str,
-        token: impl Into<Secret>,
+        secret: impl Into<Secret>,
         authority: Option<&Path>,
     ) -> Result<Self, Error> {
-        let mut config =
-            Agent::config_builder().http_status_as_error(false).timeout_global(Some(ANSWER_WITHIN));
-        if let Some(path) = authority {
-            let fail = |reason: String| Error::Authority { path: path.to_owned(), reason };
-            let bytes = std::fs::read(path).map_err(|e| fail(e.to_string()))?;
-            let mut trusted = Vec::new();
-            for item in parse_pem(&bytes) {
-                if let PemItem::Certificate(one) = item.map_err(|e| fail(e.to_string()))? {
-                    trusted.push(one);
-                }
-            }
-            if trusted.is_empty() {
-                return Err(fail("none begins there".to_owned()));
-            }
-            let roots = RootCerts::new_with_certs(&trusted);
-            config = config.tls_config(TlsConfig::builder().root_certs(roots).build());
-        }
         let url = url.trim_end_matches('/').to_owned();
-        let token = Credential::new(token.into())?;
-        Ok(Self { url, token, agent: config.build().into() })
+        Ok(Self { url, identity: Identity::new(secret.into(), authority)? })
     }
 
     /// Whom it asks.
@@ -88,7 +66,10 @@ impl Client {
             url: self.url.clone(),
             reason: e.to_string(),
         };
-        let mut answer = answer.map_err(|e| gone(&e))?;
+        let mut answer = answer.map_err(|e| match refused_certificate(&e) {
+            Some(reason) => Error::Certificate { url: self.url.clone(), reason },
+            None => gone(&e),
+        })?;
         let status = answer.status();
         let text = answer.body_mut().read_to_string().map_err(|e| gone(&e))?;
         if status.is_success() {
@@ -96,10 +77,12 @@ impl Client {
                 .map_err(|e| gone(&format!("something else does, or another version: {e}")));
         }
         let body = serde_json::from_str::<ErrorBody>(&text).ok();
-        let is_expired = body.as_ref().is_some_and(|body| body.reason == "expired");
+        let says = |reason| body.as_ref().is_some_and(|body| body.reason == reason);
+        let (is_expired, is_certificate) = (says("expired"), says("certificate"));
         let said = body.map_or_else(|| format!("it answers {status}"), |body| body.message);
         Err(match status.as_u16() {
             401 if is_expired => Error::Expired { url: self.url.clone(), reason: said },
+            401 if is_certificate => Error::Certificate { url: self.url.clone(), reason: said },
             401 => Error::Token { url: self.url.clone(), reason: said },
             403 => Error::NotAllowed { url: self.url.clone(), reason: said },
             429 | 503 => Error::Later(said),
@@ -109,17 +92,16 @@ impl Client {
 
     fn get<T: DeserializeOwned>(&self, path: &str, query: &[(&str, String)]) -> Result<T, Error> {
         let query = query.iter().map(|(name, value)| (*name, value.as_str()));
-        let request = self.agent.get(format!("{}{path}", self.url)).query_pairs(query);
-        self.read(request.header("Authorization", format!("Bearer {}", self.token.now())).call())
+        let (agent, token) = self.identity.now();
+        let request = agent.get(format!("{}{path}", self.url)).query_pairs(query);
+        self.read(with(request, token).call())
     }
 
     fn post<T: DeserializeOwned>(&self, path: &str, body: &impl Serialize) -> Result<T, Error> {
         let text = serde_json::to_string(body).expect("what is sent is plain data");
-        let request =
-            self.agent.post(format!("{}{path}", self.url)).content_type("application/json");
-        self.read(
-            request.header("Authorization", format!("Bearer {}", self.token.now())).send(text),
-        )
+        let (agent, token) = self.identity.now();
+        let request = agent.post(format!("{}{path}", self.url)).content_type("application/json");
+        self.read(with(request, token).send(text))
     }
 
     /// How the engine does.
@@ -314,6 +296,37 @@ impl Client {
     /// The engine is not there, or refuses.
     pub fn configurations(&self, query: &ConfigurationQuery) -> Result<ConfigurationAnswer, Error> {
         self.post("/v1/configurations", query)
+    }
+}
+
+/// What an engine says of a client's certificate while TLS begins, as its alert has it.
+fn refused_certificate(error: &ureq::Error) -> Option<String> {
+    let ureq::Error::Io(error) = error else { return None };
+    let rustls::Error::AlertReceived(alert) = error.get_ref()?.downcast_ref()? else { return None };
+    let text = match alert {
+        AlertDescription::CertificateExpired => {
+            "it has expired, or is not valid yet: renew it, or set the clocks"
+        }
+        // The second one: an authority of the same name has another key.
+        AlertDescription::UnknownCA | AlertDescription::DecryptError => {
+            "none of the authorities in the engine's [tls] clients signed it: give one of theirs"
+        }
+        AlertDescription::BadCertificate
+        | AlertDescription::CertificateRevoked
+        | AlertDescription::CertificateUnknown
+        | AlertDescription::UnsupportedCertificate => {
+            return Some(format!("{alert:?}; the engine's log says more"));
+        }
+        _ => return None,
+    };
+    Some(text.to_owned())
+}
+
+/// The request with a token, where there is one.
+fn with<Any>(request: RequestBuilder<Any>, token: Option<String>) -> RequestBuilder<Any> {
+    match token {
+        Some(token) => request.header("Authorization", format!("Bearer {token}")),
+        None => request,
     }
 }
 

@@ -27,8 +27,16 @@ pub enum Error {
         /// What it said.
         reason: String,
     },
-    /// The token has expired, or its secret was replaced by another.
-    #[error("the engine at {url} does not take this token any more: {reason}")]
+    /// The engine refused the certificate of this client.
+    #[error("the engine at {url} refuses this certificate: {reason}")]
+    Certificate {
+        /// Where it was asked.
+        url: String,
+        /// Why, and what to do.
+        reason: String,
+    },
+    /// The token or the certificate has expired, or the secret was replaced by another.
+    #[error("the engine at {url} does not take this token or certificate any more: {reason}")]
     Expired {
         /// Where it was asked.
         url: String,
@@ -54,8 +62,16 @@ pub enum Error {
     /// There is no token to ask with.
     #[error("no token: {0}")]
     NoToken(String),
-    /// A file with the certificates to trust.
-    #[error("{} has no certificate that can be trusted: {reason}; it should be in PEM", .path.display())]
+    /// A file with the key of a client's certificate.
+    #[error("cannot use the key in {}: {reason}; it should be in PEM", .path.display())]
+    Key {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong.
+        reason: String,
+    },
+    /// A file with the certificates to trust, or one's own.
+    #[error("cannot use a certificate in {}: {reason}; it should be in PEM", .path.display())]
     Authority {
         /// The file.
         path: PathBuf,

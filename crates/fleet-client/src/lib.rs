@@ -11,6 +11,7 @@ mod api;
 mod client;
 pub mod edge;
 mod error;
+mod identity;
 mod secret;
 #[cfg(test)]
 mod stand_in;

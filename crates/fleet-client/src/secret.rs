@@ -14,6 +14,14 @@ pub enum Secret {
     /// A file with it. One that changes is read again, so that a token can be replaced while its
     /// user runs.
     File(PathBuf),
+    /// Files in PEM with a certificate, and those that vouch for it, and its key: no token is sent.
+    /// Where they change, the next question comes with the new ones.
+    Certificate {
+        /// The certificate.
+        certificate: PathBuf,
+        /// Its key.
+        key: PathBuf,
+    },
 }
 
 /// A token is in no log by mistake.
@@ -22,6 +30,9 @@ impl std::fmt::Debug for Secret {
         match self {
             Self::Text(_) => f.write_str("Text(…)"),
             Self::File(path) => f.debug_tuple("File").field(path).finish(),
+            Self::Certificate { certificate, .. } => {
+                f.debug_tuple("Certificate").field(certificate).finish()
+            }
         }
     }
 }
@@ -51,9 +62,9 @@ impl From<PathBuf> for Secret {
 }
 
 /// By what a file shows that it has changed: its number, its length, and when it was written.
-type Stamp = (u64, u64, i64, i64);
+pub(crate) type Stamp = (u64, u64, i64, i64);
 
-/// A secret that is read when it is used.
+/// A token that is read when it is used.
 #[derive(Debug)]
 pub(crate) struct Credential {
     file: Option<PathBuf>,
@@ -62,19 +73,17 @@ pub(crate) struct Credential {
 }
 
 impl Credential {
-    /// Reads it the first time.
-    pub(crate) fn new(secret: Secret) -> Result<Self, Error> {
-        let (file, known) = match secret {
-            Secret::Text(text) => (None, (text.trim().to_owned(), None)),
-            Secret::File(path) => {
-                let stamp = stamp(&path);
-                let text = read(&path).map_err(|why| {
-                    Error::NoToken(format!("cannot read {}: {why}", path.display()))
-                })?;
-                (Some(path), (text, stamp))
-            }
-        };
-        Ok(Self { file, known: Mutex::new(known) })
+    /// A token that is given.
+    pub(crate) fn text(text: &str) -> Self {
+        Self { file: None, known: Mutex::new((text.trim().to_owned(), None)) }
+    }
+
+    /// One in a file, which is read the first time.
+    pub(crate) fn file(path: PathBuf) -> Result<Self, Error> {
+        let stamp = stamp(&path);
+        let text = read(&path)
+            .map_err(|why| Error::NoToken(format!("cannot read {}: {why}", path.display())))?;
+        Ok(Self { file: Some(path), known: Mutex::new((text, stamp)) })
     }
 
     /// The secret as it is now. A file that is away or empty leaves the last one in place.
@@ -94,7 +103,7 @@ impl Credential {
     }
 }
 
-fn stamp(path: &Path) -> Option<Stamp> {
+pub(crate) fn stamp(path: &Path) -> Option<Stamp> {
     let of = std::fs::metadata(path).ok()?;
     Some((of.ino(), of.len(), of.mtime(), of.mtime_nsec()))
 }
@@ -113,10 +122,10 @@ mod tests {
     fn a_file_that_changes_is_read_again_and_one_that_goes_leaves_the_last_secret() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("edge.token");
-        let missing = Credential::new(path.clone().into()).unwrap_err().to_string();
+        let missing = Credential::file(path.clone()).unwrap_err().to_string();
         assert!(missing.contains("edge.token") && missing.contains("No such file"), "{missing}");
         std::fs::write(&path, "one\n").unwrap();
-        let credential = Credential::new(path.clone().into()).unwrap();
+        let credential = Credential::file(path.clone()).unwrap();
         assert_eq!(credential.now(), "one");
         // In place, by another file of the same length, and by one that is written bit by bit.
         std::fs::write(&path, "second\n").unwrap();
@@ -135,8 +144,7 @@ mod tests {
 
     #[test]
     fn a_text_stays_as_it_is_and_is_not_shown() {
-        let secret = Secret::from(" trimtab_secret \n");
-        assert_eq!(format!("{secret:?}"), "Text(…)");
-        assert_eq!(Credential::new(secret).unwrap().now(), "trimtab_secret");
+        assert_eq!(format!("{:?}", Secret::from("trimtab_secret")), "Text(…)");
+        assert_eq!(Credential::text(" trimtab_secret \n").now(), "trimtab_secret");
     }
 }

@@ -108,7 +108,7 @@ pub(super) async fn report(
         Err(e) => {
             if let crate::ingest::NotKept::Store(e) = &e {
                 engine.metrics.store_error();
-                crate::engine::log(&format!("store: {e}"));
+                crate::logging::warn(&format!("store: {e}"));
             }
             return Err(e.into());
         }

@@ -13,6 +13,7 @@ use trimtab_fleet_client::{Role, Token};
 
 use super::refusal::{Refusal, Refused};
 use crate::allowance::network;
+use crate::certified::{Presented, rule_of};
 use crate::clock::now_ms;
 use crate::engine::Engine;
 use crate::refusals::{self, Attempt};
@@ -42,7 +43,12 @@ pub(crate) struct Gate {
 pub(crate) async fn pass(State(gate): State<Gate>, mut request: Request, next: Next) -> Response {
     let given = request.headers().get(AUTHORIZATION).cloned();
     let now = now_ms();
-    let (asker, response) = match identify(&gate, given, now).await {
+    let presented = request.extensions().get::<Presented>().cloned();
+    let found = match (given, presented) {
+        (None, Some(presented)) => recognize(&gate, presented, now).await,
+        (given, _) => identify(&gate, given, now).await,
+    };
+    let (asker, response) = match found {
         Ok(Found::Valid(token, expires_ms)) => {
             let from = request.extensions().get::<Peer>().map(|peer| network(peer.0.ip()));
             let response = permit(&gate, &token, from, now).map_err(Refusal::into_response);
@@ -70,7 +76,13 @@ pub(crate) async fn pass(State(gate): State<Gate>, mut request: Request, next: N
 /// Whose token it is.
 async fn identify(gate: &Gate, given: Option<HeaderValue>, now: i64) -> Result<Found, Refusal> {
     let given = given.ok_or_else(|| {
-        Refusal::token("this needs a token, in the header `Authorization: Bearer TOKEN`")
+        let certificate = match gate.engine.clients().verifier {
+            Some(_) => ", or a certificate of the client",
+            None => "",
+        };
+        Refusal::token(format!(
+            "this needs a token, in the header `Authorization: Bearer TOKEN`{certificate}"
+        ))
     })?;
     let hash = given
         .to_str()
@@ -83,6 +95,23 @@ async fn identify(gate: &Gate, given: Option<HeaderValue>, now: i64) -> Result<F
             )
         })?;
     Ok(gate.engine.ask(move |engine| engine.token(&hash, now)).await?)
+}
+
+/// Whose certificate it is.
+async fn recognize(gate: &Gate, presented: Presented, now: i64) -> Result<Found, Refusal> {
+    let clients = gate.engine.clients();
+    presented.check(clients.verifier.clone(), now).map_err(|why| {
+        Refusal::certificate(format!("the certificate of this connection is not valid: {why}"))
+    })?;
+    let names = presented.names();
+    let Some((rule, name)) = rule_of(&clients.rules, names) else {
+        return Err(Refusal::certificate(format!(
+            "no [[client]] of the engine fits this certificate, whose names are {}",
+            if names.is_empty() { "none".to_owned() } else { names.join(", ") }
+        )));
+    };
+    let (rule, name) = (rule.clone(), name.to_owned());
+    Ok(gate.engine.ask(move |engine| engine.certified(&rule, &name, &presented, now)).await?)
 }
 
 /// Whether it may ask this, now.

@@ -21,7 +21,7 @@ use axum::{Json, Router, middleware};
 use schemars::generate::SchemaSettings;
 use serde_json::{Map, Value, json};
 
-pub(crate) use tokens::{new_token, rotation};
+pub(crate) use tokens::{check_scope, new_token, rotation};
 use trimtab_fleet_client::ErrorBody;
 
 use self::routes::{READERS, routes, schema};
@@ -58,13 +58,18 @@ pub(crate) fn router(engine: &Arc<Engine>) -> Router {
 }
 
 async fn metrics_page(State(engine): State<Arc<Engine>>) -> Result<Response, refusal::Refusal> {
-    let counts = engine.ask(|engine| engine.store.counts()).await?;
+    let now = now_ms();
+    let (counts, seen) =
+        engine.ask(|engine| Ok((engine.store.counts()?, engine.store.edges_seen()?))).await?;
+    let edges = engine.who.edges(now);
+    let ages = seen.iter().filter(|(token, _)| edges.contains(token)).map(|(_, at)| now - at);
+    engine.metrics.edges(ages.collect(), engine.silent_ms());
     let kind = [(CONTENT_TYPE, metrics::CONTENT_TYPE)];
     let damaged = engine.store.damaged().len();
     let orders = engine.safe.all();
     let services = engine.learning().services();
     let safe = services.iter().filter(|one| keeping(&orders, &one.name).is_some()).count();
-    engine.metrics.tokens(engine.who.standing(now_ms()));
+    engine.metrics.tokens(engine.who.standing(now));
     let page = engine.metrics.page(&counts, (damaged, safe), engine.health.behind_s());
     Ok((kind, page).into_response())
 }

@@ -47,6 +47,8 @@ macro_rules! refusals {
 refusals! {
     /// The token is missing, wrong or revoked.
     token = UNAUTHORIZED;
+    /// The client's certificate is not valid any more, or has no rights here.
+    certificate = UNAUTHORIZED;
     /// The token has expired, or its secret was replaced.
     expired = UNAUTHORIZED;
     /// The token's role does not allow this.

@@ -10,6 +10,7 @@ use trimtab_fleet_client::{
 
 use super::gate::{Asker, Sent};
 use super::refusal::Refusal;
+use crate::certified::CERTIFIED;
 use crate::clock::now_ms;
 use crate::engine::Engine;
 use crate::secret;
@@ -59,17 +60,7 @@ pub(crate) fn new_token(new: &NewToken) -> Result<(String, KeptToken), String> {
     if name.is_empty() || name.len() > 64 || !name.chars().all(letters) {
         return Err(format!("{name:?} is no name: 1 to 64 letters, digits, and - _ . @"));
     }
-    if (*role == Role::Edge) == services.is_empty() {
-        return Err(
-            "an edge needs the services that it reports for, and others have none".to_owned()
-        );
-    }
-    if *role != Role::Edge && !prefixes.is_empty() {
-        return Err("subnets are for edges: operators and viewers see all".to_owned());
-    }
-    for prefix in prefixes {
-        prefix.parse::<trimtab_fleet::Prefix>().map_err(|e| e.to_string())?;
-    }
+    check_scope(*role, services, prefixes)?;
     let (secret, hash) = secret::mint().map_err(|e| e.to_string())?;
     let now = now_ms();
     let token = Token {
@@ -85,6 +76,26 @@ pub(crate) fn new_token(new: &NewToken) -> Result<(String, KeptToken), String> {
         former: None,
     };
     Ok((secret, KeptToken { token, hash, former: None }))
+}
+
+/// Whether somebody of a role may have these services and subnets.
+pub(crate) fn check_scope(
+    role: Role,
+    services: &[String],
+    prefixes: &[String],
+) -> Result<(), String> {
+    if (role == Role::Edge) == services.is_empty() {
+        return Err(
+            "an edge needs the services that it reports for, and others have none".to_owned()
+        );
+    }
+    if role != Role::Edge && !prefixes.is_empty() {
+        return Err("subnets are for edges: operators and viewers see all".to_owned());
+    }
+    prefixes
+        .iter()
+        .try_for_each(|prefix| prefix.parse::<trimtab_fleet::Prefix>().map(drop))
+        .map_err(|e| e.to_string())
 }
 
 /// `POST /v1/tokens/rotate`
@@ -107,6 +118,9 @@ pub(super) async fn rotate(
 
 /// Another secret, and what the store is to make of it; or what is wrong with what is asked for.
 pub(crate) fn rotation(asked: &RotateToken) -> Result<(String, Rotation), String> {
+    if asked.name.starts_with(CERTIFIED) {
+        return Err(format!("{} has no secret: renew its certificate", asked.name));
+    }
     let now = now_ms();
     let former_expires_ms = asked.overlap.until_ms(now).ok_or(
         "the secret before is not valid for ever: give a time for which both are, e.g. 1d",

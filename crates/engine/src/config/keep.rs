@@ -23,7 +23,7 @@ pub(super) struct Place<'a> {
 }
 
 impl Place<'_> {
-    fn wrong(&self, at: &Range<usize>, message: &str) -> ConfigError {
+    pub(super) fn wrong(&self, at: &Range<usize>, message: &str) -> ConfigError {
         ConfigError::at(self.path, self.text, at.start, message)
     }
 

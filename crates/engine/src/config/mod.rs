@@ -8,6 +8,8 @@ use serde::de::{Deserializer, Error as _};
 use toml::Spanned;
 use trimtab_units::{Bytes, Duration};
 
+use crate::logging::LogFormat;
+
 /// Why a configuration is refused.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ConfigError {
@@ -68,8 +70,12 @@ pub struct Config {
     pub store: Keep,
     /// Its certificate and key, in PEM; without, it speaks plain HTTP.
     pub tls: Option<Tls>,
+    /// What clients may do by the name in their certificate.
+    pub(crate) clients: Vec<ClientRule>,
     /// What it takes from others at most.
     pub limits: Limits,
+    /// How lines of its log are written.
+    pub log_format: LogFormat,
 }
 
 /// Where the engine keeps what it must not lose.
@@ -125,6 +131,8 @@ pub struct Tls {
     pub certificate: PathBuf,
     /// Its private key.
     pub key: PathBuf,
+    /// The authorities that sign certificates of clients; none: clients have tokens alone.
+    pub clients: Option<PathBuf>,
 }
 
 /// What the engine takes from others at most.
@@ -200,7 +208,11 @@ struct Raw {
     #[serde(default)]
     plaintext: bool,
     #[serde(default)]
+    log_format: LogFormat,
+    #[serde(default)]
     limits: RawLimits,
+    #[serde(default)]
+    client: Vec<Spanned<RawClient>>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -246,6 +258,7 @@ fn replicas() -> Spanned<usize> {
 struct RawTls {
     certificate: PathBuf,
     key: PathBuf,
+    clients: Option<PathBuf>,
 }
 
 fn listen() -> Spanned<SocketAddr> {
@@ -310,7 +323,9 @@ impl Config {
             );
             return Err(ConfigError::at(path, text, raw.listen.span().start, &message));
         }
+        let has_authority = raw.tls.as_ref().is_some_and(|tls| tls.clients.is_some());
         let place = Place { path, text, plaintext: raw.plaintext };
+        let clients = place.clients(raw.client, has_authority)?;
         let skew = place.skew(raw.skew, raw.grace)?;
         let store = place.keep(raw.store, raw.broker)?;
         let body = raw.limits.body.unwrap_or(Bytes::new(match store {
@@ -329,7 +344,10 @@ impl Config {
             tls: raw.tls.map(|tls| Tls {
                 certificate: from_here(tls.certificate),
                 key: from_here(tls.key),
+                clients: tls.clients.map(from_here),
             }),
+            clients,
+            log_format: raw.log_format,
             limits: Limits {
                 body,
                 requests_per_second: raw.limits.requests_per_second,
@@ -343,7 +361,10 @@ impl Config {
     }
 }
 
+mod clients;
 mod keep;
+pub(crate) use clients::ClientRule;
+use clients::RawClient;
 use keep::Place;
 
 #[cfg(test)]
@@ -366,6 +387,9 @@ mod tests {
         assert_eq!(config.grace, Duration::from_secs(30));
         assert_eq!(config.keep_audit, Duration::from_secs(365 * 24 * 3600));
         assert_eq!(config.limits.body, Bytes::new(4_000_000));
+        assert_eq!(config.log_format, LogFormat::Text);
+        let json = parse("services = \"s\"\nlog_format = \"json\"\n[store]\nfile = \"e\"\n");
+        assert_eq!(json.unwrap().log_format, LogFormat::Json);
     }
 
     #[test]

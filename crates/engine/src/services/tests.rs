@@ -103,6 +103,8 @@ fn what_a_version_saw_before_it_ended_is_told_and_counts_once() {
     let (alone, _) = decide(&services, &mut without, 2, &[now]);
     let (closed, why) = decide(&services, &mut kept, 2, &[(first, 4.0, 0.5), now]);
     assert_eq!((closed.reward, closed.state), (Some(7.0), alone.state), "nothing counts twice");
+    let one = Shown { alarm: None, broken: 0, reward: Some(("learnt", 7.0)) };
+    assert_eq!(closed.shown, [one]);
     assert_eq!(why["fitting_reports"], 1);
     assert_eq!(why["edges"], json!([1]));
     let ended = &why["ended"][0];
@@ -114,6 +116,16 @@ fn what_a_version_saw_before_it_ended_is_told_and_counts_once() {
     let (_, why) = decide(&services, &mut kept.clone(), 3, &[(0, 4.0, 0.0)]);
     let sentence = why["sentence"].as_str().unwrap();
     assert!(sentence.ends_with(". No trial of it is open."), "{sentence}");
+    // A guard that breaks again and again is counted, until it makes the aggregate fall back.
+    let mut lossy = kept.clone();
+    let mut shown = Vec::new();
+    for n in 3..13 {
+        let reported = [(lossy.version, 5.0, 0.5)];
+        shown.extend(decide(&services, &mut lossy, n, &reported).0.shown);
+    }
+    assert!(shown.iter().filter(|one| one.broken == 1).count() >= 3, "{shown:?}");
+    assert!(shown.iter().any(|one| one.alarm == Some("guard")), "{shown:?}");
+    assert!(shown.iter().any(|one| one.reward == Some(("safe", 5.0))), "{shown:?}");
     // Versions that no edge can have had leave no trace.
     let invented: Vec<(i64, f64, f64)> = (900..990).map(|version| (version, 1.0, 0.0)).collect();
     let (_, why) = decide(&services, &mut kept, 3, &invented);

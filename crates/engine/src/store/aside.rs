@@ -7,7 +7,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use trimtab_fleet_client::{Damaged, Name};
 
 use super::{Closed, Decide, Open};
-use crate::engine::log;
+use crate::logging::{log, warn};
 
 /// After so long one is tried again: another engine may have mended it.
 const AGAIN_MS: i64 = 60_000;
@@ -36,7 +36,7 @@ impl Aside {
             *at = again;
             return;
         }
-        log(&format!(
+        warn(&format!(
             "DAMAGED: {name} is set aside, and nothing is decided about it until it is mended: {reason}. Others go on; \
              `trimtab engine reset {}/{}` makes it learn anew",
             name.service, name.prefix

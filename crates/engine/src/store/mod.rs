@@ -35,6 +35,7 @@ use serde_json::json;
 use trimtab_fleet_client::{Audit, Counts, Damaged, Hold, Name, Token};
 
 pub(crate) use crate::broker::Tell;
+use crate::metrics::Latency;
 use crate::tables::time;
 
 /// The version of the tables. Those of an older version are brought up to date, those of a later one are refused.
@@ -184,6 +185,20 @@ pub(crate) struct Closed {
     pub(crate) measured: Option<Measured>,
     /// Why it takes no further part in one that is running.
     pub(crate) leaves: Option<String>,
+    /// What its decisions show of the learning.
+    pub(crate) shown: Vec<Shown>,
+}
+
+/// What one decision shows of the learning, for who counts.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Shown {
+    /// What made it fall back to the safe configuration: `guard`, `reward` or `debt`.
+    pub(crate) alarm: Option<&'static str>,
+    /// Guards that were broken.
+    pub(crate) broken: usize,
+    /// Who chose what was tried, `learnt` or `safe`, and the reward of that; none where an operator
+    /// or a study did.
+    pub(crate) reward: Option<(&'static str, f64)>,
 }
 
 /// Which aggregates to close.
@@ -430,6 +445,12 @@ pub(crate) trait Store: Send + Sync {
 
     /// What was measured in one.
     fn cells(&self, study: i64) -> Result<Vec<CellRow>, StoreError>;
+
+    /// From now on, says how long each question and each transaction takes.
+    fn time(&self, latency: Latency);
+
+    /// When each edge reported last, in ms since 1970, by the number of its token.
+    fn edges_seen(&self) -> Result<Vec<(i64, i64)>, StoreError>;
 
     /// How much there is.
     fn counts(&self) -> Result<Counts, StoreError>;

@@ -11,6 +11,7 @@ use super::{
     Store, StoreError, Study, StudyKind, StudyStep, Tell, Use,
 };
 use crate::broker::{Broker, Keeper};
+use crate::metrics::Latency;
 
 /// Rounds of reports on their way at a time.
 const DOORS: usize = 4;
@@ -210,6 +211,14 @@ impl Store for Shared {
 
     fn cells(&self, study: i64) -> Result<Vec<CellRow>, StoreError> {
         self.tables.cells(study)
+    }
+
+    fn time(&self, latency: Latency) {
+        self.tables.time(latency);
+    }
+
+    fn edges_seen(&self) -> Result<Vec<(i64, i64)>, StoreError> {
+        self.tables.edges_seen()
     }
 
     fn counts(&self) -> Result<Counts, StoreError> {

@@ -154,7 +154,7 @@ impl Study {
 
 /// Says that sums of a cell are damaged: what they hold is left out, and the other cells count.
 pub(super) fn unreadable(study: i64, aggregate: i64) {
-    crate::engine::log(&format!(
+    crate::logging::warn(&format!(
         "DAMAGED: what aggregate {aggregate} showed in a block of study {study} is left out: its \
          sums are not understood"
     ));

@@ -45,6 +45,7 @@ fn decide(open: &Open) -> Result<Closed, String> {
         detail: format!("{}", open.reports.len()),
         measured: None,
         leaves: None,
+        shown: Vec::new(),
     })
 }
 
@@ -57,6 +58,7 @@ fn still(_: &Open) -> Result<Closed, String> {
         detail: "{}".to_owned(),
         measured: None,
         leaves: None,
+        shown: Vec::new(),
     })
 }
 
@@ -139,6 +141,9 @@ fn a_batch_counts_once_however_often_it_is_sent() {
         );
         assert_eq!(store.counts().unwrap().waiting_reports, 3);
         assert_eq!(store.counts().unwrap().edges, 2);
+        let mut seen = store.edges_seen().unwrap();
+        seen.sort_unstable();
+        assert_eq!(seen, [(1, 1007), (2, 1001)], "when each reported last");
         // Several at once, of which one is refused: the others are kept.
         let many = [batch(1, 8, 10, &["c"]), batch(1, 8, 11, &["d"]), batch(2, 2, 10, &["c"])];
         let many = many.map(|mut one| {

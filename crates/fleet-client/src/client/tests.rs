@@ -1,9 +1,13 @@
 use std::net::TcpListener;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
+use ureq::Agent;
+
 use super::*;
+use crate::identity::ANSWER_WITHIN;
+use crate::secret::Credential;
 use crate::stand_in::{Reply, StandIn, ok, refusal};
 use crate::{Action, EndSafe, NewSafe, RolloutAction};
 
@@ -16,8 +20,8 @@ fn told(answer: impl Fn() -> Reply + Send + 'static) -> Error {
 /// A client that waits for an answer no longer than this.
 fn impatient(url: &str, within: Duration) -> Client {
     let agent = Agent::config_builder().http_status_as_error(false).timeout_global(Some(within));
-    let token = Credential::new("".into()).unwrap();
-    Client { url: url.to_owned(), token, agent: agent.build().into() }
+    let identity = Identity::Token(Credential::text(""), agent.build().into());
+    Client { url: url.to_owned(), identity }
 }
 
 fn name() -> Name {

@@ -37,8 +37,8 @@ const SERVICES_AGAIN: Duration = Duration::from_secs(60);
 pub struct Options {
     /// The engine's URL.
     pub engine: String,
-    /// The token of an edge: `trimtab engine token add NAME --role edge --service …`. From a file
-    /// that changes, the new one is taken with the next question.
+    /// The token of an edge, `trimtab engine token add NAME --role edge --service …`, or its
+    /// certificate. From files that change, the new one is taken with the next question.
     pub token: Secret,
     /// A file with the certificates that the engine is trusted by, where those of the web are not.
     pub authority: Option<PathBuf>,
@@ -72,6 +72,8 @@ pub struct Edge {
     shared: Arc<Shared>,
     /// None where it talks to nobody.
     keeper: Option<Arc<Keeper>>,
+    /// Whether it asks with a certificate.
+    is_certified: bool,
 }
 
 #[derive(Debug)]
@@ -90,14 +92,16 @@ impl Edge {
     /// Starts the threads. That the engine does not answer is no error: it may come later.
     ///
     /// # Errors
-    /// The folder cannot be used, `authority` has no certificate, or the file of the token no token.
+    /// The folder cannot be used, `authority` has no certificate, or what it asks with cannot be
+    /// read.
     pub fn start(options: &Options) -> Result<Self, StartError> {
         let client =
             Client::new(&options.engine, options.token.clone(), options.authority.as_deref())?;
         let mut book = Book::default();
         let (state, sequence) = State::open(&options.folder, &mut book, now())?;
         let state = Arc::new(Keeper::new(state, sequence));
-        let edge = Self::of(book, Some(Arc::clone(&state)));
+        let mut edge = Self::of(book, Some(Arc::clone(&state)));
+        edge.is_certified = matches!(options.token, Secret::Certificate { .. });
         let (client, shared) = (Arc::new(client), Arc::clone(&edge.shared));
         let (client2, shared2, state2) =
             (Arc::clone(&client), Arc::clone(&shared), Arc::clone(&state));
@@ -114,6 +118,7 @@ impl Edge {
     fn of(book: Book, keeper: Option<Arc<Keeper>>) -> Self {
         Self {
             keeper,
+            is_certified: false,
             shared: Arc::new(Shared {
                 book: Mutex::new(book),
                 status: Mutex::default(),
@@ -206,11 +211,17 @@ impl Edge {
         if let Some(at) = status.expires_ms.filter(soon) {
             let left_h = (at - now_ms()).max(0) / 3_600_000;
             status.trouble.get_or_insert_with(|| {
+                let (days, hours) = (left_h / 24, left_h % 24);
+                let (what, remedy) = match self.is_certified {
+                    true => ("certificate", "renew it, in its file"),
+                    false => (
+                        "token",
+                        "`trimtab engine token rotate NAME` makes another secret, which belongs \
+                         into its file",
+                    ),
+                };
                 format!(
-                    "the token of this edge expires in {} days and {} hours: `trimtab engine token \
-                     rotate NAME` makes another secret, which belongs into its file",
-                    left_h / 24,
-                    left_h % 24
+                    "the {what} of this edge expires in {days} days and {hours} hours: {remedy}"
                 )
             });
         }

@@ -1,7 +1,7 @@
 //! Connections to PostgreSQL: kept for the next user, and replaced when they break.
 
 use std::collections::HashMap;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 use postgres::binary_copy::BinaryCopyInWriter;
@@ -13,6 +13,7 @@ use postgres::{Client, Config, Error, NoTls, Row, Statement};
 use super::tls::Trust;
 use crate::config::PostgresSettings;
 use crate::error::with_causes;
+use crate::metrics::Latency;
 use crate::store::StoreError;
 
 /// Says of each connection that a commit waits for the disk, whatever the server's default is; and
@@ -39,6 +40,7 @@ pub(super) struct Links {
     trust: Option<Trust>,
     place: String,
     idle: Mutex<Vec<Link>>,
+    latency: OnceLock<Latency>,
 }
 
 /// A connection, with the statements that it knows.
@@ -168,7 +170,13 @@ impl Links {
             config.connect_timeout(CONNECT_TIMEOUT).application_name(NAME);
             config.ssl_mode(if trust.is_some() { SslMode::Require } else { SslMode::Disable });
         }
-        Ok(Self { config, listen, trust, place, idle: Mutex::default() })
+        Ok(Self { config, listen, trust, place, idle: Mutex::default(), latency: OnceLock::new() })
+    }
+
+    /// Says from now on how long everything takes.
+    pub(super) fn time(&self, latency: Latency) {
+        // A second one would be of another engine.
+        let _ = self.latency.set(latency);
     }
 
     pub(super) fn place(&self) -> &str {
@@ -207,6 +215,9 @@ impl Links {
         what: &'static str,
         mut act: impl FnMut(&mut Link) -> Result<T, Failed>,
     ) -> Result<T, StoreError> {
+        let is_read = what == "read";
+        let timed = |latency: &Latency| if is_read { latency.read() } else { latency.write() };
+        let _timed = self.latency.get().map(timed);
         let kept = self.idle().pop();
         if let Some(mut link) = kept {
             match act(&mut link) {

@@ -24,7 +24,8 @@ use ::postgres::Row as SqlRow;
 use trimtab_fleet_client::{Audit, Counts, Damaged, Hold, Name};
 
 use crate::config::PostgresSettings;
-use crate::engine::log;
+use crate::logging::log;
+use crate::metrics::Latency;
 
 use self::link::Links;
 pub(super) use self::link::{Failed, Link};
@@ -382,6 +383,14 @@ impl Store for Postgres {
 
     fn used(&self, uses: &[Use]) -> Result<(), StoreError> {
         self.links.write(|link| tokens::used(link, uses))
+    }
+
+    fn time(&self, latency: Latency) {
+        self.links.time(latency);
+    }
+
+    fn edges_seen(&self) -> Result<Vec<(i64, i64)>, StoreError> {
+        self.read(read::edges_seen)
     }
 
     fn counts(&self) -> Result<Counts, StoreError> {

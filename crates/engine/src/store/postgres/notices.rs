@@ -15,7 +15,7 @@ use trimtab_fleet_client::Name;
 
 use super::Postgres;
 use super::link::Failed;
-use crate::engine::log;
+use crate::logging::{log, warn};
 use crate::store::{StoreError, Tell};
 
 /// What PostgreSQL takes in a notice, bytes: fewer than 8,000.
@@ -71,7 +71,7 @@ impl Notices {
             Ok::<(), Failed>(())
         });
         if let Err(e) = told {
-            log(&format!("edges of other engines get a change when their wait is over: {e}"));
+            warn(&format!("edges of other engines get a change when their wait is over: {e}"));
         }
     }
 
@@ -85,7 +85,7 @@ impl Notices {
                 let Err(e) = lost else { continue };
                 let why = tables.links.error("hear of changes from", &e).to_string();
                 if told.as_ref() != Some(&why) {
-                    log(&why);
+                    warn(&why);
                     told = Some(why);
                 }
                 std::thread::sleep(AFTER_ERROR);
@@ -96,7 +96,7 @@ impl Notices {
                 let mut listener = self.listener.lock().unwrap_or_else(PoisonError::into_inner);
                 *listener = Some(thread);
             }
-            Err(e) => log(&format!("hears of no changes by other engines: {e}")),
+            Err(e) => warn(&format!("hears of no changes by other engines: {e}")),
         }
     }
 }
@@ -129,7 +129,7 @@ fn hear(
                 match serde_json::from_str::<Changed<'_>>(notice.payload()) {
                     Ok(changed) if changed.from != us => tell(changed.names.into_owned()),
                     Ok(_) => {}
-                    Err(e) => log(&format!("does not understand a notice of a change: {e}")),
+                    Err(e) => warn(&format!("does not understand a notice of a change: {e}")),
                 }
             }
             if ending.load(Ordering::Relaxed) {

@@ -178,6 +178,12 @@ pub(super) fn change_safe_orders(
     Ok(Ok(()))
 }
 
+/// An edge that has only a row to be locked by was never seen.
+pub(super) fn edges_seen(link: &mut Link) -> Result<Vec<(i64, i64)>, Failed> {
+    let rows = link.query("SELECT token, seen_ms FROM edges WHERE sequence >= 0", &[])?;
+    Ok(rows.iter().map(|row| (row.get(0), row.get(1))).collect())
+}
+
 pub(super) fn counts(link: &mut Link) -> Result<Counts, Failed> {
     let row = link.first(
         "SELECT count(*), count(*) FILTER (WHERE hold = 'paused'), count(*) FILTER (WHERE hold = 'pinned'),

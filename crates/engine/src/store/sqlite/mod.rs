@@ -12,7 +12,7 @@ mod studies;
 mod tokens;
 
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -33,6 +33,7 @@ use super::{
     Due, InForce, KeptToken, Lengths, Line, MemberRow, NewStudy, Order, Outcome, Rotation, Row,
     Search, Store, StoreError, Study, StudyKind, StudyStep, Use,
 };
+use crate::metrics::Latency;
 
 /// How long a writer waits for another process (`trimtab engine token`) that writes.
 const BUSY_WAIT: Duration = Duration::from_secs(10);
@@ -46,6 +47,7 @@ pub(crate) struct Sqlite {
     readers: Mutex<Vec<Connection>>,
     seen: Mutex<Seen>,
     aside: Aside,
+    latency: OnceLock<Latency>,
 }
 
 pub(super) struct Writer {
@@ -80,6 +82,7 @@ impl Sqlite {
             readers: Mutex::default(),
             seen: Mutex::default(),
             aside: Aside::default(),
+            latency: OnceLock::new(),
         })
     }
 
@@ -100,6 +103,7 @@ impl Sqlite {
         &self,
         ask: impl FnOnce(&Connection) -> rusqlite::Result<T>,
     ) -> Result<T, StoreError> {
+        let _timed = self.latency.get().map(Latency::read);
         let idle = self.readers.lock().unwrap_or_else(PoisonError::into_inner).pop();
         let done = idle.map_or_else(|| self.new_reader(), Ok).and_then(|db| Ok((ask(&db)?, db)));
         let (answer, db) = done.map_err(|e| self.fail("read", &e))?;
@@ -118,6 +122,8 @@ impl Sqlite {
         &self,
         act: impl FnOnce(&Transaction<'_>, &mut Known) -> rusqlite::Result<T>,
     ) -> Result<T, StoreError> {
+        // With the wait for another writer.
+        let _timed = self.latency.get().map(Latency::write);
         let mut writer = self.writer();
         let Writer { db, known } = &mut *writer;
         let done = db
@@ -447,6 +453,19 @@ impl Store for Sqlite {
 
     fn revoke_token(&self, name: &str, who: &str, now_ms: i64) -> Result<bool, StoreError> {
         self.write(|tx, _| tokens::revoke(tx, name, who, now_ms))
+    }
+
+    fn time(&self, latency: Latency) {
+        // A second one would be of another engine.
+        let _ = self.latency.set(latency);
+    }
+
+    fn edges_seen(&self) -> Result<Vec<(i64, i64)>, StoreError> {
+        self.read(|db| {
+            db.prepare_cached("SELECT token, seen_ms FROM edges")?
+                .query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?
+                .collect()
+        })
     }
 
     fn counts(&self) -> Result<Counts, StoreError> {

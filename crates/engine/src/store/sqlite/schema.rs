@@ -8,7 +8,7 @@ use rusqlite::{Connection, Transaction, TransactionBehavior, params};
 use super::audit::write_audit;
 use super::error_of;
 use super::shapes::FileShapes;
-use crate::engine::log;
+use crate::logging::log;
 use crate::store::pack::Seen;
 use crate::store::{FROM_3, Lengths, SCHEMA_VERSION, StoreError, since};
 
