@@ -55,7 +55,7 @@ fn follow(args: &Follow) -> Result<(), Failure> {
     let listener = args.listen.map(|address| listen(args, address)).transpose()?;
     let edge = Edge::start(&Options {
         engine: args.at.engine.clone(),
-        token: args.token_file.clone().into(),
+        token: args.at.secret(args.token_file.as_deref()).expect("clap asks for one of them"),
         authority: args.at.ca.clone(),
         folder: args.folder.clone(),
     })

@@ -65,8 +65,8 @@ pub(crate) struct Follow {
     #[command(flatten)]
     pub(crate) at: EngineAt,
     /// A file with an edge's token, which no agent or server uses
-    #[arg(long, value_name = "FILE")]
-    pub(crate) token_file: PathBuf,
+    #[arg(long, value_name = "FILE", required_unless_present = "certificate")]
+    pub(crate) token_file: Option<PathBuf>,
     /// A folder of this process alone, for the last configurations and the place in the log
     #[arg(long, value_name = "DIR", default_value = "/var/lib/trimtab-cmcd")]
     pub(crate) folder: PathBuf,

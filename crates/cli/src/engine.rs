@@ -96,16 +96,16 @@ fn audit(args: &Audit) -> Result<(), Failure> {
 }
 
 pub(crate) fn client(ask: &AskEngine) -> Result<Client, Failure> {
-    let token = match (&ask.token_file, std::env::var("TRIMTAB_TOKEN")) {
-        (Some(file), _) => Ok(Secret::File(file.clone())),
-        (None, Ok(token)) => Ok(Secret::Text(token)),
-        (None, Err(_)) => Err(trimtab_fleet_client::Error::NoToken(
-            "give one with --token-file or TRIMTAB_TOKEN; `trimtab engine token add` makes one"
+    let given = ask.at.secret(ask.token_file.as_deref());
+    let secret = given.or_else(|| std::env::var("TRIMTAB_TOKEN").ok().map(Secret::Text));
+    let secret = secret.ok_or_else(|| {
+        Failure::input(trimtab_fleet_client::Error::NoToken(
+            "give one with --token-file or TRIMTAB_TOKEN, or a --certificate with its --key; \
+             `trimtab engine token add` makes a token"
                 .to_owned(),
-        )),
-    };
-    let token = token.map_err(Failure::input)?;
-    Client::new(&ask.at.engine, token, ask.at.ca.as_deref()).map_err(Failure::input)
+        ))
+    })?;
+    Client::new(&ask.at.engine, secret, ask.at.ca.as_deref()).map_err(Failure::input)
 }
 
 pub(crate) fn show<T: Serialize>(

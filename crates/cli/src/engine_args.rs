@@ -1,10 +1,10 @@
 //! The flags of `trimtab engine`.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand, ValueEnum};
 use trimtab_engine::AuditMark;
-use trimtab_fleet_client::{Hold, Name, Role, Validity};
+use trimtab_fleet_client::{Hold, Name, Role, Secret, Validity};
 
 use crate::study_args::{ExperimentCommand, RolloutCommand};
 
@@ -283,6 +283,21 @@ pub(crate) struct EngineAt {
     /// A PEM file with the engine's certificate authorities [default: those of the web]
     #[arg(long, value_name = "FILE")]
     pub(crate) ca: Option<PathBuf>,
+    /// A PEM file with a certificate to ask with, instead of a token
+    #[arg(long, value_name = "FILE", requires = "key", conflicts_with = "token_file")]
+    certificate: Option<PathBuf>,
+    /// A PEM file with the key of that certificate
+    #[arg(long, value_name = "FILE", requires = "certificate")]
+    key: Option<PathBuf>,
+}
+
+impl EngineAt {
+    /// The certificate to ask with, or the file of a token; none where neither is given.
+    pub(crate) fn secret(&self, token_file: Option<&Path>) -> Option<Secret> {
+        let pair = self.certificate.clone().zip(self.key.clone());
+        let certificate = pair.map(|(certificate, key)| Secret::Certificate { certificate, key });
+        certificate.or_else(|| token_file.map(|path| Secret::File(path.to_owned())))
+    }
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]

@@ -1,8 +1,9 @@
 //! Rules whose connections are configured by the engine of a fleet, and where that engine is.
 
 use std::net::IpAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
+use trimtab_fleet_client::Secret;
 use trimtab_fleet_client::edge::{self, Key, Options, ServiceName};
 
 use super::error::{ConfigError, Source, why_unread};
@@ -19,8 +20,8 @@ pub(super) const ALGORITHM: &str = "vivace";
 pub struct Fleet {
     /// Its URL.
     pub engine: String,
-    /// The file with this edge's token.
-    pub token_file: PathBuf,
+    /// The file with this edge's token, or those with its certificate and key.
+    pub secret: Secret,
     /// A file with the certificates that it is trusted by, where those of the web are not.
     pub authority: Option<PathBuf>,
     /// Where the last configurations are kept.
@@ -42,30 +43,48 @@ impl Fleet {
             });
         };
         let in_folder = |path: &PathBuf| source.folder().join(path);
+        let secret = match (&fleet.token_file, &fleet.certificate, &fleet.key) {
+            (Some(token), None, None) => Secret::File(in_folder(token)),
+            (None, Some(certificate), Some(key)) => {
+                Secret::Certificate { certificate: in_folder(certificate), key: in_folder(key) }
+            }
+            _ => {
+                let what = "[fleet] needs either token_file, or certificate and key";
+                return Err(source.error(source.text.find("[fleet]").unwrap_or(0), what));
+            }
+        };
         Ok(Some(Self {
             engine: fleet.engine.clone(),
-            token_file: in_folder(&fleet.token_file),
+            secret,
             authority: fleet.authority.as_ref().map(in_folder),
             folder: in_folder(&fleet.folder),
         }))
     }
 
-    /// The same for an edge, which reads the token again when its file changes; there has to be one.
+    /// The same for an edge, which reads the files again when they change; they have to be there.
     pub(crate) fn options(&self) -> Result<Options, String> {
-        let wrong = |why: String| {
+        let wrong = |path: &Path, why: String| {
             format!(
-                "cannot read the token of this edge, {}: {why}; `trimtab engine token add NAME \
-                 --role edge --service SERVICE` on the engine's machine makes one",
-                self.token_file.display()
+                "cannot read {}, with which this edge asks the engine: {why}; `trimtab engine \
+                 token add NAME --role edge --service SERVICE` on the engine's machine makes a \
+                 token",
+                path.display()
             )
         };
-        let token = std::fs::read_to_string(&self.token_file).map_err(|e| wrong(why_unread(&e)))?;
-        if token.trim().is_empty() {
-            return Err(wrong("it is empty".to_owned()));
+        let files = match &self.secret {
+            Secret::Certificate { certificate, key } => vec![certificate, key],
+            Secret::File(token) => vec![token],
+            Secret::Text(_) => Vec::new(),
+        };
+        for path in files {
+            let text = std::fs::read_to_string(path).map_err(|e| wrong(path, why_unread(&e)))?;
+            if text.trim().is_empty() {
+                return Err(wrong(path, "it is empty".to_owned()));
+            }
         }
         Ok(Options {
             engine: self.engine.clone(),
-            token: self.token_file.clone().into(),
+            token: self.secret.clone(),
             authority: self.authority.clone(),
             folder: self.folder.clone(),
         })

@@ -84,7 +84,9 @@ impl<'de> Visitor<'de> for RulesVisitor {
 #[serde(deny_unknown_fields)]
 pub(super) struct RawFleet {
     pub(super) engine: String,
-    pub(super) token_file: PathBuf,
+    pub(super) token_file: Option<PathBuf>,
+    pub(super) certificate: Option<PathBuf>,
+    pub(super) key: Option<PathBuf>,
     pub(super) authority: Option<PathBuf>,
     #[serde(default = "fleet_folder")]
     pub(super) folder: PathBuf,

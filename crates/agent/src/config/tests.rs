@@ -1,5 +1,6 @@
 use super::*;
 use crate::datapath::named;
+use trimtab_fleet_client::Secret;
 use trimtab_steer::scheme::MortiseSettings;
 use trimtab_units::Duration;
 
@@ -254,11 +255,17 @@ fn a_rule_may_leave_its_knobs_to_the_engine_of_a_fleet() {
     let text = rule("service = \"tv\"");
     let config = Config::parse(Path::new("/etc/trimtab/agent.toml"), &text).unwrap();
     let fleet = config.fleet.unwrap();
-    assert_eq!(fleet.token_file, Path::new("/etc/trimtab/edge.token"), "next to the configuration");
+    let file = |name: &str| Path::new("/etc/trimtab").join(name);
+    assert_eq!(fleet.secret, Secret::File(file("edge.token")), "next to the configuration");
     assert_eq!(fleet.folder, Path::new("/var/lib/trimtab/edge"));
     let error = fleet.options().unwrap_err();
     assert!(error.contains("trimtab engine token add"), "{error}");
     assert_eq!(config.rules[0].algorithm, named("vivace"));
+    let pair = "certificate = \"edge.pem\"\nkey = \"edge.key\"";
+    let certified = text.replace("token_file = \"edge.token\"", pair);
+    let other = Config::parse(Path::new("/etc/trimtab/agent.toml"), &certified).unwrap();
+    let pair = Secret::Certificate { certificate: file("edge.pem"), key: file("edge.key") };
+    assert_eq!(other.fleet.unwrap().secret, pair);
     let Some(Steering::Fleet(customized)) = &config.rules[0].steering else { panic!() };
     assert_eq!((customized.service.as_str(), customized.prefix), ("tv", [24, 48]));
 
@@ -274,7 +281,8 @@ fn a_rule_may_leave_its_knobs_to_the_engine_of_a_fleet() {
         ),
         ("[[rule]]\nservice = \"tv\"".to_owned(), "add steer = \"fleet\""),
         ("[[rule]]\nprefix = [24, 48]".to_owned(), "or use to"),
-        ("[fleet]\nengine = \"x\"".to_owned(), "token_file"),
+        ("[fleet]\nengine = \"x\"".to_owned(), "needs either token_file"),
+        ("[fleet]\nengine = \"x\"\ncertificate = \"x\"".to_owned(), "or certificate and key"),
     ] {
         let error = refused(&text);
         assert!(error.contains(said), "{error}");
