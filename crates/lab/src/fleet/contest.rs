@@ -39,8 +39,11 @@ pub(super) enum Policy<'a> {
 /// How it went with one aggregate.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(super) struct Course {
-    /// By interval.
+    /// By interval, or of one in so many.
     pub(super) rewards: Vec<f64>,
+    /// Intervals that are left out after each that it took part in.
+    #[serde(default)]
+    pub(super) skips: u64,
     /// Of the last third of the run, all connections.
     pub(super) late: Summary,
     /// Of the last third, the flows of others, for each entry of the scenario's `cross`.
@@ -56,9 +59,26 @@ pub(super) struct Course {
 }
 
 impl Course {
+    /// From one interval that it took part in to the next.
+    pub(super) fn stride(&self) -> u64 {
+        self.skips + 1
+    }
+
+    /// The reward of an interval that it took part in.
+    pub(super) fn at(&self, n: usize) -> Option<f64> {
+        let stride = self.stride() as usize;
+        self.rewards.get(n / stride).filter(|_| n.is_multiple_of(stride)).copied()
+    }
+
+    /// The rewards of the intervals from one to before another.
+    pub(super) fn between(&self, from: usize, until: usize) -> &[f64] {
+        let place = |n: usize| n.div_ceil(self.stride() as usize).min(self.rewards.len());
+        &self.rewards[place(from).min(place(until))..place(until)]
+    }
+
     /// The next interval.
     pub(super) fn note(&mut self, scenario: &FleetScenario, seen: &Seen, reward: f64) {
-        if is_late(scenario, self.rewards.len() as u64) {
+        if is_late(scenario, self.rewards.len() as u64 * self.stride()) {
             self.late.merge(&seen.summary);
             self.cross.resize_with(seen.cross.len(), Summary::default);
             self.cross.iter_mut().zip(&seen.cross).for_each(|(all, one)| all.merge(one));
@@ -104,6 +124,12 @@ impl<'a> Run<'a> {
         Self { group, policy, members, looks }
     }
 
+    /// The same in one of so many intervals.
+    pub(super) fn in_one_of(mut self, intervals: u64) -> Self {
+        self.members.iter_mut().for_each(|m| m.course.skips = intervals.saturating_sub(1));
+        self
+    }
+
     /// What other aggregates found, for the intervals to come.
     pub(super) fn heed(&mut self, found: &[Cell]) {
         self.members.iter_mut().for_each(|member| member.learner.heed(found));
@@ -117,7 +143,9 @@ impl<'a> Run<'a> {
     /// Goes on to an interval.
     pub(super) fn advance(&mut self, until: u64) {
         let intervals = self.group.fields[0].scenario.intervals();
-        for n in self.members[0].course.rewards.len() as u64..until.min(intervals) {
+        let course = &self.members[0].course;
+        let (next, stride) = (course.rewards.len() as u64 * course.stride(), course.stride());
+        for n in (next..until.min(intervals)).step_by(stride as usize) {
             self.step(n);
         }
     }
@@ -152,7 +180,7 @@ fn look(group: &Group<'_>, members: &mut [Member], n: u64) {
     let guesses: Option<Vec<_>> = members.iter().zip(&group.fields).map(guess).collect();
     let Some(guesses) = guesses else { return };
     let seen = group.seen(n, &guesses, Sample::Run);
-    for ((member, field), seen) in members.iter_mut().zip(&group.fields).zip(seen) {
+    for ((member, field), seen) in members.iter_mut().zip(&group.fields).zip(seen.iter()) {
         member.course.guessed.push(field.reward(&seen.summary));
     }
 }

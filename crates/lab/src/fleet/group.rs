@@ -1,11 +1,14 @@
 //! Aggregates of a fleet that share bottlenecks, and what their connections see.
 
+use std::sync::Arc;
+
 use trimtab_cc::Spec;
 use trimtab_fleet::{Context, Interval, Key, Point, Service, Sketch, Summary};
 use trimtab_units::Duration;
 
 use super::bottleneck::{Bottleneck, Came, CrossCame};
 use super::connection::{Connection, Sample};
+use super::memo::Memo;
 use super::scenario::FleetScenario;
 
 /// The run begins on a Monday: four days after 1970-01-01, a Thursday.
@@ -37,10 +40,26 @@ pub(super) struct Field<'a> {
     pub(super) aggregate: u32,
 }
 
+/// A scenario with a seed, and what was seen of each group of its aggregates.
+pub(super) struct Fleet<'a> {
+    pub(super) scenario: &'a FleetScenario,
+    pub(super) seed: u64,
+    memos: Vec<Arc<Memo>>,
+}
+
+impl<'a> Fleet<'a> {
+    pub(super) fn new(scenario: &'a FleetScenario, seed: u64) -> Self {
+        let groups = scenario.aggregates.div_ceil(scenario.links.shared.aggregates);
+        let memos = (0..groups).map(|_| Arc::new(Memo::of(scenario))).collect();
+        Self { scenario, seed, memos }
+    }
+}
+
 /// Aggregates that share bottlenecks; a single one where none do.
 #[derive(Clone)]
 pub(super) struct Group<'a> {
     pub(super) fields: Vec<Field<'a>>,
+    memo: Arc<Memo>,
 }
 
 /// What was seen of an aggregate in an interval.
@@ -62,20 +81,29 @@ fn summary<T>(of: &[T], names: &[Named<T>]) -> Summary {
 }
 
 impl<'a> Group<'a> {
-    /// All of a fleet. The last one has what is left.
-    pub(super) fn all(scenario: &'a FleetScenario, service: &'a Service, seed: u64) -> Vec<Self> {
+    /// All of a fleet with a seed. The last one has what is left.
+    pub(super) fn all(fleet: &'a Fleet<'_>, service: &'a Service) -> Vec<Self> {
+        let &Fleet { scenario, seed, ref memos } = fleet;
         let size = scenario.links.shared.aggregates;
-        let group = |from: u32| Self {
-            fields: (from..scenario.aggregates.min(from + size))
+        let group = |(n, memo): (u32, &Arc<Memo>)| Self {
+            fields: (n * size..scenario.aggregates.min((n + 1) * size))
                 .map(|aggregate| Field { scenario, service, seed, aggregate })
                 .collect(),
+            memo: Arc::clone(memo),
         };
-        (0..scenario.aggregates).step_by(size as usize).map(group).collect()
+        (0..).zip(memos).map(group).collect()
     }
 
     /// What the connections of an interval see, with a congestion control for each aggregate. The
     /// connections are the same for all.
-    pub(super) fn seen(&self, n: u64, specs: &[Option<Spec>], sample: Sample) -> Vec<Seen> {
+    pub(super) fn seen(&self, n: u64, specs: &[Option<Spec>], sample: Sample) -> Arc<Vec<Seen>> {
+        match sample {
+            Sample::Run => self.memo.get(n, specs, || self.look(n, specs, sample)),
+            Sample::Apart => Arc::new(self.look(n, specs, sample)),
+        }
+    }
+
+    fn look(&self, n: u64, specs: &[Option<Spec>], sample: Sample) -> Vec<Seen> {
         let leader = self.fields[0];
         let Field { scenario, seed, .. } = leader;
         let shared = &scenario.links.shared;
@@ -108,7 +136,7 @@ impl<'a> Group<'a> {
     }
 
     /// The same with one congestion control for all of them.
-    pub(super) fn seen_alike(&self, n: u64, spec: Option<Spec>, sample: Sample) -> Vec<Seen> {
+    pub(super) fn seen_alike(&self, n: u64, spec: Option<Spec>, sample: Sample) -> Arc<Vec<Seen>> {
         self.seen(n, &vec![spec; self.fields.len()], sample)
     }
 }

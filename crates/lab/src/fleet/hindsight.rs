@@ -83,9 +83,11 @@ fn scored(
     let at = |k: usize| intervals[(2 * k + 1) * intervals.len() / (2 * count)];
     let score = |point: &Point| {
         let spec = Some(group.fields[0].spec(point));
-        let seen = (0..count).flat_map(|k| group.seen_alike(at(k), spec, Sample::Apart));
-        let rewards = seen.map(|seen| group.fields[0].reward(&seen.summary));
-        rewards.sum::<f64>() / (count * group.fields.len()) as f64
+        let sum = |k| -> f64 {
+            let seen = group.seen_alike(at(k), spec, Sample::Apart);
+            seen.iter().map(|seen| group.fields[0].reward(&seen.summary)).sum()
+        };
+        (0..count).map(sum).sum::<f64>() / (count * group.fields.len()) as f64
     };
     points.into_iter().map(|point| (score(&point), point)).map(|(s, p)| (p, s)).collect()
 }

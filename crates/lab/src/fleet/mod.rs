@@ -11,6 +11,7 @@ pub mod error;
 mod estimate;
 mod group;
 mod hindsight;
+mod memo;
 pub mod program;
 mod result;
 mod scenario;
@@ -29,7 +30,7 @@ use contest::{Course, Policy, Run};
 pub use cross::{CrossHarm, CrossResult};
 pub use error::FleetScenarioError;
 pub use estimate::Estimate;
-use group::Group;
+use group::{Fleet, Group};
 use hindsight::Hindsight;
 pub use result::{FleetResult, SchemeResult, ServiceResult};
 pub use scenario::{FleetApp, FleetLinks, FleetScenario, Outage};
@@ -53,11 +54,12 @@ fn fare(
     effort: Effort,
 ) -> Result<Vec<Vec<Fared>>, SimulateError> {
     let mut services = Vec::new();
+    let fleet = Fleet::new(scenario, seed);
     for (number, service) in scenario.services.iter().enumerate() {
         // Others differ in their reward only: what they are compared with is in the first.
-        let mut fared = contest(scenario, service, seed, effort, number == 0)?;
+        let mut fared = contest(&fleet, service, effort, number == 0)?;
         if number == 0 {
-            fared.extend(from_outside(scenario, service, seed, schemes, effort)?);
+            fared.extend(from_outside(&fleet, service, schemes, effort)?);
         }
         services.push(fared);
     }
@@ -66,13 +68,12 @@ fn fare(
 
 /// Schemes from outside with every aggregate.
 fn from_outside(
-    scenario: &FleetScenario,
+    fleet: &Fleet<'_>,
     service: &Service,
-    seed: u64,
     schemes: &[Scheme],
     effort: Effort,
 ) -> Result<Vec<Fared>, SimulateError> {
-    let groups = Group::all(scenario, service, seed);
+    let groups = Group::all(fleet, service);
     let of = |scheme: &Scheme| {
         let run = |group: &Group<'_>| chooser::run(group, scheme);
         let courses = run_all(&groups, effort, run)?.into_iter().collect::<Result<Vec<_>, _>>()?;
@@ -83,31 +84,39 @@ fn from_outside(
 
 /// Every scheme with every aggregate under one service.
 fn contest(
-    scenario: &FleetScenario,
+    fleet: &Fleet<'_>,
     service: &Service,
-    seed: u64,
     effort: Effort,
     all: bool,
 ) -> Result<Vec<Fared>, Interrupted> {
-    let service = service.clone().with_seed(seed);
+    let scenario = fleet.scenario;
+    let service = service.clone().with_seed(fleet.seed);
     let alone = service.clone().alone();
     let paper = alone.clone().with_settings(Settings::of(Preset::Paper));
     let pairs = alone.with_settings(Settings::of(Preset::Pairs));
-    let groups = Group::all(scenario, &service, seed);
+    let groups = Group::all(fleet, &service);
     let search = all && scenario.fixed > 1;
-    let mut plain = vec![("start".to_owned(), Policy::Point(service.start().into()))];
-    if service.safe().knobs() != Some(&service.start()) {
-        plain.push(("safe".to_owned(), Policy::Point(service.safe())));
+    let safe = service.safe();
+    let is_start_safe = safe.knobs() == Some(&service.start());
+    let every = scenario.baselines_every;
+    // Of the schemes below: in one of how many intervals.
+    let mut plain: Vec<(String, Policy<'_>, u64)> = Vec::new();
+    let mut add = |name: &str, policy, every| plain.push((name.to_owned(), policy, every));
+    let start = Policy::Point(service.start().into());
+    add("start", start, if is_start_safe { 1 } else { every });
+    if !is_start_safe {
+        add("safe", Policy::Point(safe), 1);
     }
     if search {
-        plain.push((ALONE.to_owned(), Policy::Learner(&service)));
-        plain.push(("opposite points".to_owned(), Policy::Learner(&pairs)));
-        plain.push(("paper's estimator".to_owned(), Policy::Learner(&paper)));
-        plain.push(("random search".to_owned(), Policy::RandomSearch));
-        plain.push(("epsilon-greedy".to_owned(), Policy::EpsilonGreedy));
+        add(ALONE, Policy::Learner(&service), 1);
+        add("opposite points", Policy::Learner(&pairs), 1);
+        add("paper's estimator", Policy::Learner(&paper), 1);
+        add("random search", Policy::RandomSearch, 1);
+        add("epsilon-greedy", Policy::EpsilonGreedy, 1);
     }
     for (name, spec) in scenario.baselines.iter().filter(|_| all) {
-        plain.push((name.clone(), Policy::Algorithm(spec.map(Box::new))));
+        let is_compared = scenario.compare_with.as_ref() == Some(name);
+        add(name, Policy::Algorithm(spec.map(Box::new)), if is_compared { 1 } else { every });
     }
     let learner = Policy::Learner(&service);
     let together = together(&groups, effort, |group| Run::new(group.clone(), &learner, search))?;
@@ -115,17 +124,17 @@ fn contest(
         .flat_map(|group| (0..=plain.len()).map(move |policy| (group, policy)))
         .filter(|&(_, policy)| search || policy < plain.len())
         .collect();
-    let whole = |group: usize, policy: &Policy<'_>| {
-        let mut run = Run::new(groups[group].clone(), policy, false);
+    let whole = |group: usize, policy: &Policy<'_>, every| {
+        let mut run = Run::new(groups[group].clone(), policy, false).in_one_of(every);
         run.advance(scenario.intervals());
         run.finish()
     };
     let done = run_all(&jobs, effort, |&(group, policy)| match plain.get(policy) {
-        Some((_, policy)) => Done::Courses(whole(group, policy)),
+        Some((_, policy, every)) => Done::Courses(whole(group, policy, *every)),
         None => Done::Hindsight(hindsight::search(&groups[group])),
     })?;
     let mut fared: Vec<Fared> =
-        plain.iter().map(|(name, _)| Fared { name: name.clone(), courses: Vec::new() }).collect();
+        plain.iter().map(|(name, ..)| Fared { name: name.clone(), courses: Vec::new() }).collect();
     let mut found: Vec<Hindsight> = Vec::new();
     for (&(_, policy), done) in jobs.iter().zip(done) {
         match done {
@@ -143,7 +152,7 @@ fn contest(
                 0 => Policy::Point(single.clone()),
                 _ => Policy::ByContext(&found[group].best),
             };
-            whole(group, &policy)
+            whole(group, &policy, 1)
         })?;
         for (later, name) in LATER.iter().enumerate() {
             let courses = jobs.iter().zip(&done).filter(|((_, l), _)| *l == later);

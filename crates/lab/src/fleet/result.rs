@@ -48,6 +48,10 @@ pub struct FleetResult {
     pub intervals: u64,
     /// Connections simulated per interval.
     pub connections: u32,
+    /// The start and baselines took part in one of so many intervals; the incumbent and the one that
+    /// is compared with in all.
+    #[serde(skip_serializing_if = "is_each")]
+    pub baselines_every: u64,
     /// By service.
     pub services: Vec<ServiceResult>,
     /// What the paper reports.
@@ -78,6 +82,11 @@ pub struct ServiceResult {
     /// force, the largest first.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub ran: Vec<(String, f64)>,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands it in so")]
+fn is_each(every: &u64) -> bool {
+    *every == 1
 }
 
 /// A scheme.
@@ -165,6 +174,7 @@ impl FleetResult {
             aggregates: scenario.aggregates,
             intervals: scenario.intervals(),
             connections: scenario.connections,
+            baselines_every: scenario.baselines_every,
             services: services.collect(),
             paper: scenario.paper.clone(),
         }
@@ -178,8 +188,7 @@ fn mean(values: impl Iterator<Item = f64>) -> f64 {
 
 /// Mean over the aggregates of the rewards of intervals `from` to `until`.
 fn mean_between(courses: &[&Course], from: usize, until: usize) -> f64 {
-    let until = |c: &&Course| until.min(c.rewards.len());
-    mean(courses.iter().flat_map(|c| c.rewards[from.min(until(c))..until(c)].iter().copied()))
+    mean(courses.iter().flat_map(|c| c.between(from, until).iter().copied()))
 }
 
 /// Where window `w` begins.
@@ -195,7 +204,9 @@ fn scheme(
 ) -> SchemeResult {
     let intervals = scenario.intervals() as usize;
     let courses: Vec<&Course> = fared.courses.iter().collect();
-    let window = |w| mean_between(&courses, begins(intervals, w), begins(intervals, w + 1));
+    let (there, stride) = courses.first().map_or((0, 1), |c| (c.rewards.len(), c.stride()));
+    let begins_at = |w| begins(there, w) * stride as usize;
+    let window = |w| mean_between(&courses, begins_at(w), begins_at(w + 1));
     let gap_to = best.map(|best| ToBest { own: courses.clone(), best: best.iter().collect() });
     let late = intervals * 2 / 3;
     let gap = |pair: &ToBest<'_>| pair.share(|c| &c.rewards[late.min(c.rewards.len())..], late);
@@ -214,7 +225,7 @@ fn scheme(
             .as_ref()
             .and_then(|b| b.estimated(|b| exponent(&b.regret(intervals)))),
         regret: gap_to.as_ref().map_or_else(Vec::new, |b| b.regret(intervals)),
-        windows: (0..WINDOWS.min(intervals)).map(window).collect(),
+        windows: (0..WINDOWS.min(there)).map(window).collect(),
         statistics: statistics(&merged(fared.courses.iter())),
         cross: cross::of(scenario, all, &fared.courses),
         fallbacks: courses.iter().map(|c| c.fallbacks.len()).sum(),

@@ -38,6 +38,9 @@ pub struct FleetScenario {
     /// Algorithms to compare with, at their defaults or as they are set; `None` is the sender that
     /// sees the link, a bound.
     pub baselines: Vec<(String, Option<Spec>)>,
+    /// Baselines and the start take part in one of so many intervals; the incumbent and the baseline
+    /// of `compare_with` in all.
+    pub baselines_every: u64,
     /// The baseline that what is learnt is compared with, statistic by statistic.
     pub compare_with: Option<String>,
     /// What the paper reports, to stand next to our figures.
@@ -120,6 +123,8 @@ struct Raw {
     service: Vec<toml::Table>,
     #[serde(default)]
     baselines: Vec<String>,
+    #[serde(default = "one")]
+    baselines_every: u32,
     #[serde(alias = "beside")]
     compare_with: Option<String>,
     #[serde(default)]
@@ -128,6 +133,10 @@ struct Raw {
 
 /// The baseline that no algorithm is.
 const CEILING: &str = "omniscient";
+
+const fn one() -> u32 {
+    1
+}
 
 const fn forty_eight() -> u32 {
     48
@@ -211,10 +220,18 @@ impl Raw {
             ("aggregates", self.aggregates, 10_000),
             ("connections", self.connections, 1000),
             ("fixed", self.fixed, 10_000),
+            ("baselines_every", self.baselines_every, 1000),
         ] {
             if !(1..=most).contains(&count) {
                 return Err(value(key, format!("a whole number from 1 to {most}")));
             }
+        }
+        if self.fixed > 1 && self.baselines_every > 1 {
+            return Err(value(
+                "baselines_every",
+                "1 with a search in hindsight, whose best is compared in all intervals; or \
+                 `fixed = 1`, which has no search",
+            ));
         }
         let services = services(&self.service)?;
         let duration =
@@ -274,6 +291,7 @@ impl Raw {
             outage,
             services,
             baselines: baselines.collect::<Result<_, FleetScenarioError>>()?,
+            baselines_every: u64::from(self.baselines_every),
             compare_with: self.compare_with,
             paper: self.paper,
             source: toml::Table::new(),

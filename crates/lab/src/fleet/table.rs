@@ -32,6 +32,13 @@ pub fn render(result: &FleetResult) -> String {
         "{}: {} aggregates, {} intervals, {} connections in each, {seeds}\n",
         result.scenario, result.aggregates, result.intervals, result.connections
     );
+    if result.baselines_every > 1 {
+        let every = result.baselines_every;
+        let _ = writeln!(
+            out,
+            "baselines but the incumbent, and the start: in one of {every} intervals"
+        );
+    }
     for service in &result.services {
         let _ = writeln!(out, "\n{}: {}", service.service, service.reward);
         let used: Vec<&Column> = COLUMNS

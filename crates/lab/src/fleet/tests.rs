@@ -248,6 +248,8 @@ fn mistakes_say_what_is_right() {
             "links.shared.aggregates: a whole number from 1 to 100",
         ),
         ("kind = \"download\"", "kind = \"download\"\nqoe = \"T\"", "app: no `qoe`"),
+        ("fixed = 4", "fixed = 4\nbaselines_every = 2", "baselines_every: 1 with a search"),
+        ("fixed = 4", "baselines_every = 0", "baselines_every: a whole number from 1"),
         ("fixed = 4", "fixed = 10001", "fixed: a whole number from 1 to 10000"),
         (
             "[[service]]\nname = \"small-l",

@@ -25,7 +25,8 @@ pub struct VerdictResult {
     /// Mean change after the first day.
     pub after: Estimate,
     /// Mean change after the first day of the dynamic oracle, which has in each interval the best
-    /// of what is learnt, of the start, and of the service's algorithms.
+    /// of what is learnt, of the start, and of the service's algorithms; of intervals that all of
+    /// these took part in.
     pub oracle: Estimate,
     /// The least change of an aggregate in a day after the first.
     pub worst: Worst,
@@ -61,7 +62,8 @@ pub struct Worst {
 struct Case {
     own: Vec<f64>,
     incumbent: Vec<f64>,
-    oracle: Vec<f64>,
+    /// Of the intervals that all of its choices took part in.
+    oracle: Vec<Option<f64>>,
     /// Mean absolute reward of the incumbent.
     scale: f64,
     /// Standard deviation of its reward from one interval to the next.
@@ -72,8 +74,8 @@ impl Case {
     fn of(own: &Course, incumbent: &Course, choices: &[&Course]) -> Self {
         let incumbent = incumbent.rewards.clone();
         let best = |n: usize| {
-            let rewards = choices.iter().filter_map(|c| c.rewards.get(n).copied());
-            rewards.fold(f64::NEG_INFINITY, f64::max)
+            let rewards: Option<Vec<f64>> = choices.iter().map(|c| c.at(n)).collect();
+            Some(rewards?.into_iter().fold(f64::NEG_INFINITY, f64::max))
         };
         let scale = mean(incumbent.iter().map(|r| r.abs()));
         // Of differences, so that load by the hour is no noise (von Neumann 1941).
@@ -83,9 +85,14 @@ impl Case {
         Self { own: own.rewards.clone(), incumbent, oracle, scale, noise }
     }
 
-    /// The mean difference of two in some intervals.
-    fn gap(of: &[f64], to: &[f64], (from, until): (usize, usize)) -> f64 {
-        mean((from..until).map(|n| of[n] - to[n]))
+    /// The mean gain over the incumbent in some intervals.
+    fn gain(&self, (from, until): (usize, usize)) -> f64 {
+        mean((from..until).map(|n| self.own[n] - self.incumbent[n]))
+    }
+
+    /// The mean difference of the oracle and another in some intervals.
+    fn oracle_gain(&self, to: &[f64], (from, until): (usize, usize)) -> f64 {
+        mean((from..until).filter_map(|n| Some(self.oracle[n]? - to[n])))
     }
 }
 
@@ -131,7 +138,7 @@ pub(super) fn of(
     };
     let size = (cases.len() / fleets.max(1)).max(1);
     let of_day = |(i, case): (usize, &Case), d: usize| Worst {
-        change: share(Case::gap(&case.own, &case.incumbent, (d * day, (d + 1) * day)), case.scale),
+        change: share(case.gain((d * day, (d + 1) * day)), case.scale),
         fleet: i / size,
         aggregate: i % size,
         day: d + 1,
@@ -140,21 +147,17 @@ pub(super) fn of(
         cases.iter().enumerate().flat_map(|case| (1..days).map(move |d| of_day(case, d))).collect();
     let worst = *daily.iter().min_by(|a, b| a.change.total_cmp(&b.change))?;
     let below = daily.iter().filter(|one| one.change < DAY_LEAST).count();
-    let after = estimate(&|c| Case::gap(&c.own, &c.incumbent, whole))?;
+    let after = estimate(&|c| c.gain(whole))?;
     Some(VerdictResult {
         incumbent: incumbent.to_owned(),
-        first_day: estimate(&|c| Case::gap(&c.own, &c.incumbent, (0, day)))?,
+        first_day: estimate(&|c| c.gain((0, day)))?,
         after,
-        oracle: estimate(&|c| Case::gap(&c.oracle, &c.incumbent, whole))?,
+        oracle: estimate(&|c| c.oracle_gain(&c.incumbent, whole))?,
         worst,
         below,
         days: daily.len(),
-        gain_noise: mean(
-            cases.iter().map(|c| share(Case::gap(&c.own, &c.incumbent, whole), c.noise)),
-        ),
-        regret_noise: mean(
-            cases.iter().map(|c| share(Case::gap(&c.oracle, &c.own, whole), c.noise)),
-        ),
+        gain_noise: mean(cases.iter().map(|c| share(c.gain(whole), c.noise))),
+        regret_noise: mean(cases.iter().map(|c| share(c.oracle_gain(&c.own, whole), c.noise))),
         mean_is_met: after.low >= MEAN_LEAST,
         days_are_met: below == 0,
     })

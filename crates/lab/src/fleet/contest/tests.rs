@@ -4,6 +4,7 @@ use trimtab_fleet::Sketch;
 
 use super::*;
 use crate::fleet::connection::generator;
+use crate::fleet::group::Fleet;
 
 const FLEET: &str = r#"
 aggregates = 300
@@ -96,10 +97,11 @@ fn aggregates_have_keys_of_their_own_and_the_day_goes_through_their_contexts() {
 fn the_summary_of_an_interval_is_of_its_connections() {
     let scenario = FleetScenario::parse(FLEET).unwrap();
     let service = &scenario.services[0];
-    let field = Field { scenario: &scenario, service, seed: 1, aggregate: 0 };
+    let fleet = Fleet::new(&scenario, 1);
+    let group = Group::all(&fleet, service).remove(0);
+    let field = group.fields[0];
     let spec = Some(field.spec(&service.start().into()));
-    let group = Group { fields: vec![field] };
-    let summary = |n| group.seen(n, &[spec], Sample::Run).remove(0).summary;
+    let summary = |n| group.seen(n, &[spec], Sample::Run)[0].summary.clone();
     let (again, summary) = (summary(5), summary(5));
     assert_eq!(summary.connections(), 2);
     let mean = |name: &str| summary.get(name).unwrap().mean().unwrap();

@@ -77,6 +77,14 @@ fn a_mean_between_intervals_is_that_of_all_aggregates() {
     assert_eq!(mean_between(&all, 1, 3), 4.5);
     assert_eq!(mean_between(&all, 3, 9), 6.0, "the run ends before");
     assert_eq!(mean_between(&all, 7, 9), 0.0, "nothing there");
+    // Intervals 0, 3, 6 and 9.
+    let course = Course { skips: 2, ..course([1.0, 2.0, 3.0, 4.0]) };
+    assert_eq!(
+        [0, 2, 3, 9, 12].map(|n| course.at(n)),
+        [Some(1.0), None, Some(2.0), Some(4.0), None]
+    );
+    assert_eq!((course.between(1, 7), course.between(4, 6)), (&[2.0, 3.0][..], &[][..]));
+    assert_eq!((course.between(9, 40), course.between(12, 13)), (&[4.0][..], &[][..]));
 }
 
 #[test]

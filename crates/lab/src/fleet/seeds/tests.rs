@@ -10,7 +10,8 @@ aggregates = 3
 duration = "48h"
 connections = 3
 fixed = 1
-baselines = ["cubic"]
+baselines = ["cubic", "bbr"]
+baselines_every = 2
 compare_with = "cubic"
 [app]
 kind = "download"
@@ -67,10 +68,22 @@ fn a_run_that_was_stopped_goes_on_and_ends_as_if_it_had_not_been() {
 
     let table = render(&whole);
     assert!(table.starts_with("shared: 3 aggregates, 8 intervals, 3 connections in each, seeds 4"));
-    for text in
-        ["harm %", "  others cubic", "reward vs. the incumbent cubic", "of 6 aggregate-days"]
-    {
+    for text in [
+        "harm %",
+        "  others cubic",
+        "and the start: in one of 2 intervals",
+        "reward vs. the incumbent cubic",
+        "of 6 aggregate-days",
+    ] {
         assert!(table.contains(text), "{text}: {table}");
+    }
+    let of = |seed: u64| {
+        let file = fs::read(folder.join(format!("seed-{seed}.json"))).unwrap();
+        serde_json::from_slice::<SeedFile>(&file).unwrap().services.remove(0)
+    };
+    for fared in of(4) {
+        let in_all = ["learnt", "safe", "cubic"].contains(&&*fared.name);
+        assert_eq!(fared.courses[0].rewards.len(), if in_all { 8 } else { 4 }, "{}", fared.name);
     }
     let cubic = whole.services[0].schemes.iter().find(|s| s.name == "cubic").unwrap();
     let harm = cubic.cross[0].harm.unwrap();

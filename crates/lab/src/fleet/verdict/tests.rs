@@ -94,6 +94,25 @@ fn losses_are_found_and_measured_by_the_noise() {
     }
 }
 
+/// The oracle picks where all of its choices took part: in intervals 4, 8 and so on.
+#[test]
+fn baselines_in_some_intervals_bound_these() {
+    let skips =
+        |rewards: [f64; 3]| Course { rewards: rewards.into(), skips: 3, ..Course::default() };
+    let learnt = Course { rewards: (0..12).map(f64::from).collect(), ..Course::default() };
+    let all = [
+        fared(LEARNT, vec![learnt]),
+        fared("safe", vec![course([5.0; 3])]),
+        fared("start", vec![skips([90.0, 1.0, 1.0])]),
+        fared("bbr", vec![skips([90.0, 7.0, 4.0])]),
+    ];
+    let verdict = verdict(&all).unwrap();
+    // 7 and 8 of bbr and what is learnt, where the incumbent has 5.
+    close(verdict.oracle.value, (2.0 + 3.0) / 2.0 / 5.0);
+    // Of eight intervals: 4 to 11.
+    close(verdict.after.value, 2.5 / 5.0);
+}
+
 #[test]
 fn one_day_or_no_incumbent_has_no_verdict() {
     let all = [fared(LEARNT, vec![course([1.0; 3])]), fared("safe", vec![course([1.0; 3])])];

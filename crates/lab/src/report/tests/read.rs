@@ -531,6 +531,7 @@ fn a_fleet_has_the_same_colours_in_both_panels() {
         aggregates: 1,
         intervals: 72,
         connections: 1,
+        baselines_every: 1,
         services,
         paper: Vec::new(),
     };
