@@ -48,8 +48,8 @@ pub struct FleetResult {
     pub intervals: u64,
     /// Connections simulated per interval.
     pub connections: u32,
-    /// The start and baselines took part in one of so many intervals; the incumbent and the one that
-    /// is compared with in all.
+    /// The start and baselines took part in one of so many intervals; the incumbent and the
+    /// one that is compared with in all.
     #[serde(skip_serializing_if = "is_each")]
     pub baselines_every: u64,
     /// By service.

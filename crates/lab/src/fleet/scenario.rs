@@ -38,8 +38,8 @@ pub struct FleetScenario {
     /// Algorithms to compare with, at their defaults or as they are set; `None` is the sender that
     /// sees the link, a bound.
     pub baselines: Vec<(String, Option<Spec>)>,
-    /// Baselines and the start take part in one of so many intervals; the incumbent and the baseline
-    /// of `compare_with` in all.
+    /// Baselines and the start take part in one of so many intervals; the incumbent and the
+    /// baseline of `compare_with` in all.
     pub baselines_every: u64,
     /// The baseline that what is learnt is compared with, statistic by statistic.
     pub compare_with: Option<String>,
