@@ -131,7 +131,7 @@ pub(crate) enum EngineCommand {
         /// As JSON
         #[arg(long)]
         json: bool,
-        /// The configuration with [store] postgres
+        /// The configuration of an engine on PostgreSQL
         #[arg(long, value_name = "FILE", default_value = "/etc/trimtab/engine.toml")]
         config: PathBuf,
     },
