@@ -65,7 +65,7 @@ impl Fleet {
     pub(crate) fn options(&self) -> Result<Options, String> {
         let wrong = |path: &Path, why: String| {
             format!(
-                "cannot read {}, with which this edge asks the engine: {why}; `trimtab engine \
+                "cannot read the secret of this edge, {}: {why}; `trimtab engine \
                  token add NAME --role edge --service SERVICE` on the engine's machine makes a \
                  token",
                 path.display()

@@ -196,7 +196,7 @@ impl Links {
         Ok(Link { client, statements: HashMap::new() })
     }
 
-    /// A connection that hears what is said on a channel. A pooler that gives a connection for the time
+    /// A connection that receives what is sent to a channel. A pooler that gives a connection for the time
     /// of a transaction cannot carry it, so it may have a way of its own.
     pub(super) fn listen(&self, channel: &'static str) -> Result<Client, Error> {
         let mut client = self.connect_by(self.listen.as_ref().unwrap_or(&self.config))?.client;

@@ -75,7 +75,7 @@ impl Notices {
         }
     }
 
-    /// Hears from now on of changes by other engines.
+    /// Receives changes of other engines from now on.
     pub(crate) fn on_change(&self, tell: Tell) {
         let (tables, us, ending) = (Arc::clone(&self.tables), self.us, Arc::clone(&self.ending));
         let listener = std::thread::Builder::new().name("changes".to_owned()).spawn(move || {
@@ -96,7 +96,7 @@ impl Notices {
                 let mut listener = self.listener.lock().unwrap_or_else(PoisonError::into_inner);
                 *listener = Some(thread);
             }
-            Err(e) => warn(&format!("hears of no changes by other engines: {e}")),
+            Err(e) => warn(&format!("receives no changes of other engines: {e}")),
         }
     }
 }
@@ -109,7 +109,7 @@ impl Drop for Notices {
     }
 }
 
-/// Hears until the connection is lost, or the engine ends.
+/// Receives until the connection is lost, or the engine ends.
 fn hear(
     tables: &Postgres,
     us: u64,
@@ -119,7 +119,7 @@ fn hear(
 ) -> Result<(), postgres::Error> {
     let mut client = tables.links.listen("trimtab_changed")?;
     if told.take().is_some() {
-        log("hears of changes by other engines again");
+        log("receives changes of other engines again");
     }
     loop {
         for _ in 0..LOOKS {
