@@ -91,18 +91,16 @@ build() {
 	root=/
 	if [ "$1" = arm64 ]; then
 		cross_arm64
-		set -- cargo test -p trimtab-kernel --target aarch64-unknown-linux-gnu
-	elif [ -n "${CI:-}" ]; then
-		set -- cargo_tests test # `./dev test` builds the same
+		set -- --target aarch64-unknown-linux-gnu
 	else
-		set -- cargo test -p trimtab-kernel
+		set --
 	fi
 	for test in $chosen; do
 		set -- "$@" --test "$test"
 	done
 	say "building the tests"
-	"$@" --locked --quiet --no-run
-	programs=$("$@" --locked --no-run 2>&1 | sed -n 's/^ *Executable .*(\(.*\))$/\1/p' |
+	cargo test --quiet --no-run --locked -p trimtab-kernel "$@"
+	programs=$(cargo test --no-run --locked -p trimtab-kernel "$@" 2>&1 | sed -n 's/^ *Executable .*(\(.*\))$/\1/p' |
 		while read -r test; do
 			# shellcheck disable=SC2086 # a list
 			printf '/tmp/host%s --test-threads=1%s\n' "$(realpath "$test")" \
