@@ -25,7 +25,8 @@ for source in fuzz/src/targets/*.rs; do
 	[ "${2:-$name}" = "$name" ] || continue
 	mkdir -p "fuzz/corpus/$name" "fuzz/artifacts/$name"
 	say "fuzzing $name for $seconds s"
-	TRIMTAB_FUZZ=$name "$dir/$host/fuzz/trimtab-fuzz" "fuzz/corpus/$name" "fuzz/seeds/$name" -max_total_time="$seconds" \
+	TRIMTAB_FUZZ=$name "$dir/$host/fuzz/trimtab-fuzz" "fuzz/corpus/$name" "fuzz/seeds/$name" \
+		-max_total_time="$seconds" \
 		-artifact_prefix="fuzz/artifacts/$name/" -max_len=4096 -timeout=10 -verbosity=0 \
 		-print_final_stats=1 ||
 		die "fuzz: $name failed; the input is in fuzz/artifacts/$name/" \

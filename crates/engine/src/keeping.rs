@@ -26,8 +26,8 @@ pub fn back_up_store(config: &Path, to: &Path) -> Result<(), Error> {
 /// everything or nothing. Says how many rows of each table were moved. The file stays as it is.
 ///
 /// # Errors
-/// The configuration or a store is wrong, the configuration's is a file, an engine runs on either, or there is something
-/// in PostgreSQL already.
+/// The configuration or a store is wrong, the configuration's is a file, an engine runs on either, or
+/// there is something in PostgreSQL already.
 pub fn move_store(config: &Path, from: &Path) -> Result<Vec<Moved>, Error> {
     let config = Config::read(config)?;
     let Keep::Shared { postgres, .. } = &config.store else {
