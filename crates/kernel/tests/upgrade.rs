@@ -90,8 +90,7 @@ fn other_options_take_effect_and_open_connections_go_on() {
         let name = loaded.datapath().name().to_owned();
         let listener = TcpListener::bind("[::1]:0").unwrap();
         set_tcp_congestion(&listener, &name).unwrap();
-        let mut before: Vec<_> = (0..3).map(|_| connect(&listener)).collect();
-        before.iter_mut().for_each(exchange);
+        let before: Vec<_> = (0..3).map(|_| Busy::keep(connect(&listener))).collect();
         assert_eq!((loaded.datapath().stats().live, loaded.datapath().stats().slotless), (2, 1));
 
         loaded.let_go();
@@ -105,7 +104,6 @@ fn other_options_take_effect_and_open_connections_go_on() {
         assert_eq!((formers[0].layout, formers[0].connections), (found.layout, 2));
 
         // What was open goes on with what it runs.
-        before.iter_mut().for_each(exchange);
         assert_eq!(datapath.stats().live, 0);
         // The listener is the one of before. What it accepts has the new slots.
         let mut after: Vec<_> = (0..4).map(|_| connect(&listener)).collect();
