@@ -119,6 +119,9 @@ struct Session {
     begins: Option<Time>,
     seen: Time,
     last: Tracks<Option<Last>>,
+    /// Whether a request that is for no media said that playback had stalled: hls.js sends `bs` with
+    /// the init segment of the quality that it changes to. The next one for media counts it.
+    starved: Tracks<bool>,
     /// Of a player that sends reports.
     viewing: Option<Box<Viewing>>,
     /// A few at most: of the intervals and versions that are not over.
@@ -228,7 +231,14 @@ impl Session {
     }
 
     fn seen_at(seen: Time) -> Self {
-        Self { begins: None, seen, last: [None; 2], viewing: None, parts: Vec::new() }
+        Self {
+            begins: None,
+            seen,
+            last: [None; 2],
+            starved: [false; 2],
+            viewing: None,
+            parts: Vec::new(),
+        }
     }
 
     fn on_event(&mut self, event: &Event, arrived: Time, slot: impl FnOnce(Time) -> Option<Slot>) {
@@ -250,16 +260,23 @@ impl Session {
     fn on_request(&mut self, request: Request<'_>, slot: Option<Slot>) {
         let data = request.data;
         self.seen = self.seen.max(request.ended);
-        let Some(track) = track(data) else { return };
+        let Some(track) = track(data) else {
+            if data.is_starved {
+                self.starved = [true; 2];
+            }
+            return;
+        };
         let begun = if data.is_urgent { None } else { self.begins.take() };
+        let is_starved = std::mem::take(&mut self.starved[track]) || data.is_starved;
         let last = self.last[track];
-        let now = Last::of(request);
+        let now = Last::of(request, is_starved);
         if last.is_none_or(|last| last.at < now.at) {
             self.last[track] = Some(now);
         }
         let Some(part) = slot.and_then(|slot| self.part(slot)) else { return };
         part.startup = part.startup.or(begun.map(|begun| request.started.since(begun)));
-        part.tracks[track].add(data, last.and_then(|last| last.until(&now, data)));
+        let gap = last.and_then(|last| last.until(&now, data, is_starved));
+        part.tracks[track].add(data, is_starved, gap);
     }
 
     /// The part of a slot, a new one where there is room.
@@ -286,13 +303,13 @@ struct Gap {
 }
 
 impl Last {
-    fn of(request: Request<'_>) -> Self {
+    fn of(request: Request<'_>, is_starved: bool) -> Self {
         let data = request.data;
         let speed = data.playback_rate.unwrap_or(1.0).min(16.0);
         let until = data.deadline.map(|deadline| deadline.mul_f64(speed));
         // Where playback has stalled and the player gives no buffer, none is the least that is
         // known.
-        let empty = data.is_starved.then_some(Duration::ZERO);
+        let empty = is_starved.then_some(Duration::ZERO);
         let buffer = data.buffer.or(until).or(empty).filter(|buffer| *buffer <= MEDIA_MAX);
         let duration = data.duration.filter(|duration| *duration <= MEDIA_MAX);
         Self { at: request.started, buffer, duration, speed }
@@ -300,8 +317,8 @@ impl Last {
 
     /// `None` where it is unknown: keys are missing, the viewer paused or sought, or requests
     /// overtook each other.
-    fn until(&self, now: &Self, data: &Cmcd) -> Option<Gap> {
-        let is_sought = data.is_urgent && !data.is_starved;
+    fn until(&self, now: &Self, data: &Cmcd, is_starved: bool) -> Option<Gap> {
+        let is_sought = data.is_urgent && !is_starved;
         if is_sought || self.speed <= 0.0 || now.at <= self.at {
             return None;
         }
@@ -309,13 +326,13 @@ impl Last {
         // Durations end at zero.
         let media = self.buffer? + self.duration? - now.buffer?;
         let played = media.mul_f64(1.0 / self.speed).min(all);
-        let stalled = if data.is_starved { (all - played).min(STALL_MAX) } else { Duration::ZERO };
+        let stalled = if is_starved { (all - played).min(STALL_MAX) } else { Duration::ZERO };
         Some(Gap { played, stalled })
     }
 }
 
 impl Sums {
-    fn add(&mut self, data: &Cmcd, gap: Option<Gap>) {
+    fn add(&mut self, data: &Cmcd, is_starved: bool, gap: Option<Gap>) {
         self.requests += 1;
         let bitrate = data.bitrate.filter(|rate| !rate.is_zero() && *rate <= BITRATE_MAX);
         if let Some(mbps) = bitrate.map(Rate::mbps) {
@@ -326,13 +343,13 @@ impl Sums {
             self.seconds += seconds;
             self.megabits += mbps * seconds;
         }
-        self.stalls += u64::from(data.is_starved);
+        self.stalls += u64::from(is_starved);
         match gap {
             Some(gap) => {
                 self.played += gap.played;
                 self.stalled += gap.stalled;
             }
-            None => self.is_blind |= data.is_starved,
+            None => self.is_blind |= is_starved,
         }
     }
 

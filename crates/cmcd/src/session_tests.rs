@@ -140,6 +140,17 @@ fn a_player_that_sends_no_buffer_tells_that_it_stalled_and_not_how_long() {
 }
 
 #[test]
+fn a_stall_that_the_request_of_an_init_segment_tells_counts_once() {
+    let mut sessions = Sessions::default();
+    request(&mut sessions, 0, "bl=2000,br=3000,d=4000,ot=v,sid=\"a\"");
+    request(&mut sessions, 7990, "bl=0,bs,br=1000,ot=i,sid=\"a\"");
+    request(&mut sessions, 8000, "bl=0,br=1000,d=4000,ot=v,sid=\"a\"");
+    request(&mut sessions, 8100, "bl=4000,br=1000,d=4000,ot=v,sid=\"a\"");
+    let [one] = shown(&mut sessions)[..] else { panic!("one session") };
+    assert_eq!((one.stalls, one.rebuffering), (1, Some(0.25)));
+}
+
+#[test]
 fn seeks_and_pauses_are_no_stalls() {
     let mut sessions = Sessions::default();
     request(&mut sessions, 0, "bl=8000,d=4000,ot=v,sid=\"a\"");
