@@ -50,6 +50,7 @@
 #![deny(missing_docs)]
 
 mod aggregate;
+pub mod bootstrap;
 mod configuration;
 mod context;
 mod decision;
