@@ -5,7 +5,7 @@ use serde_json::{Map, Value, json};
 use trimtab_engine as engine;
 use trimtab_fleet_client::{
     Action, Client, EndSafe, KnobInfo, Listing, Name, NewSafe, NewToken, OrderBody, RotateToken,
-    Secret, ServiceInfo,
+    Secret, ServiceInfo, WhatIfAsked,
 };
 
 use crate::args::{
@@ -32,6 +32,16 @@ pub(crate) fn run(args: Engine) -> Result<(), Failure> {
             show(&all, ask.json, engine::aggregates_text)
         }
         EngineCommand::Explain { aggregate, last, ask } => explain(&aggregate, last, &ask),
+        EngineCommand::WhatIf { of, knobs, algorithm, last, ask } => {
+            let (service, prefix) = match of.split_once('/') {
+                Some((service, prefix)) => (service.to_owned(), Some(prefix.to_owned())),
+                None => (of, None),
+            };
+            let knobs = knobs.iter().map(|(knob, value)| format!("{knob}={value}")).collect();
+            let asked = WhatIfAsked { service, prefix, algorithm, knobs, last };
+            let body = client(&ask)?.what_if(&asked).map_err(Failure::input)?;
+            show(&body, ask.json, engine::what_if_text)
+        }
         EngineCommand::Pause(order) => give(order, Action::Pause, None),
         EngineCommand::Resume(args) => resume(args),
         EngineCommand::Safe { service, why, ask } => {

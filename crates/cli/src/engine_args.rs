@@ -19,6 +19,7 @@ use crate::study_args::{ExperimentCommand, RolloutCommand};
   trimtab engine token add edge-17 --role edge --service tv
   trimtab engine aggregates 203.0.113
   trimtab engine explain tv/203.0.113.0/24
+  trimtab engine what-if tv --algorithm bbr
   trimtab engine pin tv/203.0.113.0/24 gamma=900 --reason 'trouble at the peer'
   trimtab engine pin tv/203.0.113.0/24 --algorithm bbr
   trimtab engine experiment start tv gamma-900 --treatment gamma=900 --block 6 --length 432 --metric reward --guard 'mean(loss) < +20%'
@@ -63,6 +64,24 @@ pub(crate) enum EngineCommand {
         aggregate: Name,
         /// Number of decisions, the latest ones
         #[arg(long, value_name = "N", default_value_t = 10)]
+        last: usize,
+        #[command(flatten)]
+        ask: AskEngine,
+    },
+    /// Estimate what the reward would have been with another choice, from the decisions so far. The
+    /// service needs acquisition = "thompson": certain choices say nothing of others.
+    WhatIf {
+        /// The service, e.g. tv, or one of its aggregates, e.g. tv/203.0.113.0/24
+        #[arg(value_name = "SERVICE[/PREFIX]")]
+        of: String,
+        /// Knobs that are learnt, e.g. gamma=900; the others as they were chosen
+        #[arg(required_unless_present = "algorithm", value_name = "KNOB=VALUE", value_parser = knob)]
+        knobs: Vec<(String, f64)>,
+        /// An algorithm of the service, e.g. bbr, as its description names it
+        #[arg(long, value_name = "NAME")]
+        algorithm: Option<String>,
+        /// Decisions of each aggregate that are read, the latest ones, up to 10000
+        #[arg(long, value_name = "N", default_value_t = 1000)]
         last: usize,
         #[command(flatten)]
         ask: AskEngine,

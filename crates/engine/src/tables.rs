@@ -7,7 +7,7 @@ use serde_json::Value;
 use trimtab_fleet_client::experiment::Effect;
 use trimtab_fleet_client::{
     AggregateBody, AggregatesBody, AuditBody, ComparisonsBody, DecisionsBody, Expiring, SafeBody,
-    SafeOrder, StatusBody, Token,
+    SafeOrder, StatusBody, Token, WhatIfBody,
 };
 
 use crate::certified::CERTIFIED;
@@ -245,6 +245,37 @@ pub fn explain_text(one: &AggregateBody, history: &DecisionsBody) -> String {
         text.push_str("nothing was decided yet\n");
     }
     text
+}
+
+/// What another choice would have brought.
+pub fn what_if_text(body: &WhatIfBody) -> String {
+    let found = &body.estimate;
+    let of = body.prefix.as_ref().map_or_else(String::new, |prefix| format!("/{prefix}"));
+    let mut rows = table(["", "MEAN REWARD", "95% FROM", "TO"], &[1, 2, 3]);
+    rows.add_row(["as it was".to_owned(), number(Some(found.actual)), "-".into(), "-".into()]);
+    for (name, Effect { value, low, high }) in [
+        (format!("{}, doubly robust", found.target), found.robust),
+        (format!("{}, by weights", found.target), found.weighted),
+        ("gain, doubly robust".to_owned(), found.gain),
+    ] {
+        let [value, low, high] = [value, low, high].map(|figure| number(Some(figure)));
+        rows.add_row([name, value, low, high]);
+    }
+    format!(
+        "{}{of}: {} intervals of {} aggregates, {} of them with {}, which count as {:.0}\n{}\
+         left out of {} decisions: {} certain, {} without a reward, {} with no arm that fits\n",
+        body.service,
+        found.intervals,
+        body.aggregates,
+        found.matched,
+        found.target,
+        found.effective,
+        finish(&rows),
+        found.decisions,
+        found.certain,
+        found.unrewarded,
+        found.impossible,
+    )
 }
 
 /// The audit log.

@@ -510,3 +510,35 @@ fn a_service_of_which_nothing_would_be_learnt_is_refused_at_the_start() {
         "{error}"
     );
 }
+
+/// Choices that are certain say nothing of others, and an edge may not ask.
+#[test]
+fn what_if_is_refused_where_the_log_cannot_say() {
+    let site = Site::new("");
+    site.choose_among("incumbent = \"bbr\"");
+    let engine = site.start();
+    let now = (now_ms() / 1000) as u64;
+    let kept = engine.client(&site.edge).report(&batch(1, vec![report(TV, now, 0, 5.0)]));
+    assert_eq!(kept.expect("kept").kept, 1);
+    let viewer = engine.client(&site.viewer);
+    until("a decision", || {
+        viewer.decisions(&name(), 1).ok().filter(|some| !some.decisions.is_empty())
+    });
+    let ask = |query: &str, token: &str| {
+        let (status, answer) =
+            say(&engine, "GET", &format!("/v1/what-if?{query}"), Some(token), b"");
+        (status, answer["message"].as_str().unwrap_or_default().to_owned())
+    };
+    let (status, message) = ask("service=tv&algorithm=bbr", &site.viewer);
+    assert!(status == 409 && message.starts_with("no estimate for bbr"), "{status} {message}");
+    for (query, said) in [
+        ("service=tv&algorithm=reno", "there are vivace, bbr"),
+        ("service=tv&knobs=delta%3D1", "no knob \"delta\""),
+        ("service=tv", "nothing is asked for"),
+    ] {
+        let (status, message) = ask(query, &site.viewer);
+        assert!(status == 400 && message.contains(said), "{query}: {status} {message}");
+    }
+    assert_eq!(ask("service=radio&algorithm=bbr", &site.viewer).0, 404);
+    assert_eq!(ask("service=tv&algorithm=bbr", &site.edge).0, 403);
+}

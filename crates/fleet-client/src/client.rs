@@ -12,7 +12,7 @@ use crate::api::{
     ConfigurationQuery, DecisionsBody, Done, EndSafe, ErrorBody, ExperimentBody, ExperimentsBody,
     Hold, HostComparisons, Name, NewExperiment, NewRollout, NewSafe, OrderBody, ReportAnswer,
     ReportBatch, RolloutBody, RolloutOrder, RolloutsBody, SafeBody, ServicesBody, StatusBody,
-    StopExperiment,
+    StopExperiment, WhatIfBody,
 };
 use crate::error::Error;
 use crate::identity::Identity;
@@ -29,6 +29,21 @@ pub struct Listing {
     pub hold: Option<Hold>,
     /// At most so many.
     pub limit: usize,
+}
+
+/// What would have come of which choice.
+#[derive(Clone, Debug, Default)]
+pub struct WhatIfAsked {
+    /// The service.
+    pub service: String,
+    /// The destination subnet; none for all of the service.
+    pub prefix: Option<String>,
+    /// An algorithm of the service.
+    pub algorithm: Option<String>,
+    /// Knobs that are learnt with their values, as `gamma=900`.
+    pub knobs: Vec<String>,
+    /// Decisions of each aggregate that are read, the latest ones.
+    pub last: usize,
 }
 
 /// Whom to ask, and as whom.
@@ -166,6 +181,21 @@ impl Client {
             ("limit", limit.to_string()),
         ];
         self.get("/v1/decisions", &query)
+    }
+
+    /// What another choice would have brought, by the decisions so far.
+    ///
+    /// # Errors
+    /// The engine is not there, or refuses, also where its decisions show too little of it.
+    pub fn what_if(&self, asked: &WhatIfAsked) -> Result<WhatIfBody, Error> {
+        let mut query = vec![("service", asked.service.clone())];
+        query.extend(asked.prefix.clone().map(|prefix| ("prefix", prefix)));
+        query.extend(asked.algorithm.clone().map(|algorithm| ("algorithm", algorithm)));
+        if !asked.knobs.is_empty() {
+            query.push(("knobs", asked.knobs.join(",")));
+        }
+        query.push(("last", asked.last.to_string()));
+        self.get("/v1/what-if", &query)
     }
 
     /// Pauses, resumes, pins or rolls back an aggregate.

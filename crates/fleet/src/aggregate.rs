@@ -5,14 +5,14 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use trimtab_qoe::AggregateFormula;
 use trimtab_qoe::Statistic;
-use trimtab_steer::customize::{Cell, Known, Learner, Point, Purpose, Reward, Trial};
+use trimtab_steer::customize::{Cell, Chance, Known, Learner, Point, Purpose, Reward, Trial};
 
 use crate::experiment::{Assignment, Part};
 use crate::scale::Scale;
 use crate::spread::Spread;
 use crate::{
-    Algorithms, Chosen, Configuration, Context, Decision, Interval, Key, KnobRange, RewardSource,
-    Service, Summary,
+    Algorithms, Chosen, Configuration, Context, Decision, Interval, Key, KnobRange, Odds,
+    RewardSource, Service, Summary,
 };
 
 /// Intervals that may be open at a time: reports of the latest ones may still come.
@@ -423,7 +423,11 @@ impl Aggregate {
 
     /// The learner of a context, a new one where there is none, for as long as it looks at the others.
     fn take_learner(&mut self, service: &Service, context: Context) -> Learner {
-        self.learners.remove(&context).unwrap_or_else(|| {
+        let before = self.learners.remove(&context).map(|mut learner| {
+            learner.follow(service.settings());
+            learner
+        });
+        before.unwrap_or_else(|| {
             let (start, safe) = (self.start(service), service.safe_knobs());
             let learner =
                 Learner::new(service.settings().clone(), start.clone(), safe, service.active());
@@ -509,6 +513,7 @@ impl Aggregate {
             tried: service.configured(&open.trial.point),
             algorithms: algorithms(service, [&open.trial.point, &before, &after]),
             purpose: open.trial.purpose,
+            chances: odds(service, &open.trial),
             part: open.part,
             connections: summary.connections(),
             statistics: statistics(service, summary),
@@ -582,6 +587,16 @@ impl core::fmt::Display for Ended {
         }
         f.write_str(". No trial of it is open.")
     }
+}
+
+/// The arms among which chance chose a trial, as the service has them.
+fn odds(service: &Service, trial: &Trial) -> Vec<Odds> {
+    let of = |chance: &Chance| Odds {
+        arm: service.chosen(&chance.point),
+        probability: chance.probability,
+        expected: chance.expected,
+    };
+    trial.chances.iter().map(of).collect()
 }
 
 /// The algorithms of what was tried and of the best guess before and after it.

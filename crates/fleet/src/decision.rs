@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use trimtab_steer::customize::{Alarm, Lesson, Outcome, Point, Purpose};
 
 use crate::experiment::Part;
-use crate::{Interval, Key, Service};
+use crate::{Chosen, Interval, Key, Service};
 
 /// Where a reward comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -31,6 +31,17 @@ pub struct Algorithms {
     pub after: String,
 }
 
+/// One of the arms among which chance chose.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Odds {
+    /// The values of the knobs under `[knobs]`, in their order, or another algorithm.
+    pub arm: Chosen,
+    /// The probability by which it was chosen, 0 to 1; all arms together have 1.
+    pub probability: f64,
+    /// The reward that was expected of it then.
+    pub expected: f64,
+}
+
 /// What became of an interval. Its [`Display`](fmt::Display) is a sentence or two for people.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Decision {
@@ -49,6 +60,10 @@ pub struct Decision {
     pub algorithms: Option<Algorithms>,
     /// Why those.
     pub purpose: Purpose,
+    /// The arms among which chance chose, the one that was in force first; empty where the choice
+    /// was certain.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub chances: Vec<Odds>,
     /// Which part of an experiment it was.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub part: Option<Part>,
@@ -207,6 +222,10 @@ impl fmt::Display for Decision {
                 )?;
             }
             Purpose::Held => f.write_str("Ran what it was told to; learning is halted. ")?,
+        }
+        if let Some(Odds { probability, .. }) = self.chances.first() {
+            let arms = self.chances.len();
+            write!(f, "Chance chose it among {arms} arms, with probability {probability:.3}. ")?;
         }
         match (self.reward, self.source) {
             (Some(reward), RewardSource::Surrogate) => write!(f, "Surrogate reward {reward:.4}")?,

@@ -50,6 +50,7 @@
 #![deny(missing_docs)]
 
 mod aggregate;
+pub mod bootstrap;
 mod configuration;
 mod context;
 mod decision;
@@ -63,11 +64,12 @@ mod service;
 mod sketch;
 mod spread;
 mod summary;
+mod what_if;
 
 pub use aggregate::{Aggregate, CloseError, Ended, Hold, OPEN_MAX};
 pub use configuration::{Chosen, Configuration, ConfigurationError};
 pub use context::{Context, Contexts, ContextsError, UtcOffset};
-pub use decision::{Algorithms, Decision, RewardSource};
+pub use decision::{Algorithms, Decision, Odds, RewardSource};
 pub use interval::Interval;
 pub use key::{Key, KeyError, Prefix, SERVICE_NAME_LEN_MAX, ServiceName};
 pub use report::{REPORT_BYTES_MAX, Report, ReportError};
@@ -77,3 +79,4 @@ pub use sketch::{RELATIVE_ERROR_MAX, Recorder, Sketch, SketchError, VALUE_MAX};
 pub use summary::{STATISTIC_NAME_LEN_MAX, STATISTICS_MAX, Summary, SummaryError};
 /// What the aggregates of a service found together, a point of it, and what may be in force.
 pub use trimtab_steer::customize::{Cell, Commons, Point};
+pub use what_if::{Target, WhatIf, WhatIfError};

@@ -9,7 +9,7 @@ use toml::de::DeTable;
 use trimtab_cc::{Algorithm, Knob, Spec, SpecError};
 use trimtab_qoe::{AggregateFormula, FormulaError};
 use trimtab_steer::customize::{
-    Dimension, Estimator, Point, Preset, Settings, SettingsError, Space,
+    Acquisition, Dimension, Estimator, Forgetting, Point, Preset, Settings, SettingsError, Space,
 };
 use trimtab_units::{Duration, ParseUnitError, Time};
 
@@ -83,6 +83,9 @@ pub struct Learning {
     pub step_max: Option<f64>,
     pub halving: Option<u32>,
     pub optimism: Option<f64>,
+    pub acquisition: Option<Acquisition>,
+    pub chance_min: Option<f64>,
+    pub forgetting: Option<Forgetting>,
     pub keep: Option<f64>,
     pub cells: Option<u32>,
     pub debt_max: Option<f64>,
@@ -112,6 +115,9 @@ impl Learning {
             step_max: self.step_max.unwrap_or(of.step_max),
             halving: self.halving.unwrap_or(of.halving),
             optimism: self.optimism.unwrap_or(of.optimism),
+            acquisition: self.acquisition.unwrap_or(of.acquisition),
+            chance_min: self.chance_min.unwrap_or(of.chance_min),
+            forgetting: self.forgetting.unwrap_or(of.forgetting),
             keep: self.keep.unwrap_or(of.keep),
             cells: self.cells.unwrap_or(of.cells),
             debt_max: self.debt_max.unwrap_or(of.debt_max),
@@ -210,6 +216,12 @@ pub enum ServiceError {
          do not have: leave them out, or use preset = \"model\""
     )]
     ChoiceNeedsModel,
+    /// Gradients say nothing of which arm is likely to be best.
+    #[error(
+        "acquisition = \"thompson\" needs a model of the reward, which presets \"paper\" and \
+         \"pairs\" do not have: leave it out, or use preset = \"model\""
+    )]
+    AcquisitionNeedsModel,
     /// The algorithm has no such knob.
     #[error("{algorithm} has no knob {knob:?}{}", did_you_mean(.nearest))]
     UnknownKnob {
@@ -333,6 +345,7 @@ impl ServiceError {
             Self::Other { what, .. } => vec![vec![*what]],
             Self::Twice(_) | Self::TooMany(_) => vec![vec!["others"]],
             Self::ChoiceNeedsModel => vec![vec!["incumbent"], vec!["others"]],
+            Self::AcquisitionNeedsModel => at("learning", "acquisition"),
             Self::UnknownKnob { knob, .. } => {
                 let tables = ["fixed", "safe", "start", "knobs"];
                 tables.into_iter().flat_map(|table| at(table, knob)).collect()

@@ -1,6 +1,12 @@
-//! What `trimtab engine` does on the engine's machine, without an engine that runs.
+//! What `trimtab engine` does on the engine's machine without an engine that runs, and how it asks
+//! one.
 
 use std::fs;
+use std::io::{BufRead, BufReader, Write};
+use std::net::TcpListener;
+use std::thread;
+
+use serde_json::{Value, json};
 
 use crate::support::{error, stdout, trimtab};
 
@@ -38,4 +44,56 @@ fn an_audit_is_checked_and_one_that_is_not_whole_ends_with_status_1() {
     }
     let wrong = error(dir.path(), &[&verify[..], &["--known", "1:ab"]].concat());
     assert!(wrong.contains("64 hexadecimal digits"), "{wrong}");
+}
+
+#[test]
+fn what_if_asks_the_engine_and_prints_its_estimates() {
+    let dir = tempfile::tempdir().unwrap();
+    fs::write(dir.path().join("kim.token"), "trimtab_secret").unwrap();
+    let effect = |value: f64| json!({ "value": value, "low": value - 0.5, "high": value + 0.5 });
+    let answer = json!({
+        "service": "tv", "prefix": "203.0.113.0/24", "aggregates": 1,
+        "estimate": {
+            "target": "gamma=900", "decisions": 90, "unrewarded": 1, "certain": 9, "impossible": 10,
+            "intervals": 70, "matched": 30, "effective": 24.6, "actual": 2.0,
+            "weighted": effect(2.25), "robust": effect(2.5), "gain": effect(0.5),
+        },
+    });
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    let body = answer.to_string();
+    let asked = thread::spawn(move || {
+        [(); 2].map(|()| {
+            let (mut stream, _) = listener.accept().unwrap();
+            let mut lines = BufReader::new(stream.try_clone().unwrap()).lines();
+            let first = lines.next().unwrap().unwrap();
+            // The request has no body: it ends with an empty line.
+            lines.find(|line| line.as_ref().is_ok_and(String::is_empty));
+            let head = "HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Type: application/json";
+            let length = body.len();
+            write!(stream, "{head}\r\nContent-Length: {length}\r\n\r\n{body}").unwrap();
+            first
+        })
+    });
+    let ask = ["engine", "what-if", "tv/203.0.113.0/24", "gamma=900", "--last", "90"];
+    let at = ["--engine", &url, "--token-file", "kim.token"];
+    let text = stdout(dir.path(), &[&ask[..], &at].concat());
+    let head = "tv/203.0.113.0/24: 70 intervals of 1 aggregates, 30 of them with gamma=900, which \
+                count as 25\n";
+    assert!(text.starts_with(head), "{text}");
+    for (name, figures) in [
+        ("as it was", ["2.0000", "-", "-"]),
+        ("gamma=900, doubly robust", ["2.5000", "2.0000", "3.0000"]),
+        ("gamma=900, by weights", ["2.2500", "1.7500", "2.7500"]),
+        ("gain, doubly robust", ["0.5000", "0.0000", "1.0000"]),
+    ] {
+        let line = text.lines().find_map(|line| line.trim().strip_prefix(name)).unwrap();
+        assert_eq!(line.split_whitespace().collect::<Vec<_>>(), figures, "{text}");
+    }
+    let json = stdout(dir.path(), &[&ask[..], &at, &["--json"]].concat());
+    assert_eq!(serde_json::from_str::<Value>(&json).unwrap(), answer);
+    let path = "/v1/what-if?service=tv&prefix=203.0.113.0%2F24&knobs=gamma%3D900&last=90";
+    assert_eq!(asked.join().unwrap(), [(); 2].map(|()| format!("GET {path} HTTP/1.1")));
+    let neither = error(dir.path(), &["engine", "what-if", "tv"]);
+    assert!(neither.contains("KNOB=VALUE"), "{neither}");
 }

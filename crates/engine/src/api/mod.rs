@@ -9,6 +9,7 @@ mod routes;
 mod safe;
 mod studies;
 mod tokens;
+mod what_if;
 
 use std::sync::Arc;
 

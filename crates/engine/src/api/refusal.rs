@@ -61,6 +61,8 @@ refusals! {
     changed = CONFLICT;
     /// The edge's clock is wrong.
     clock = BAD_REQUEST;
+    /// The log shows too little of it.
+    overlap = CONFLICT;
     /// It cannot be read.
     malformed = BAD_REQUEST;
     /// It is too large.

@@ -10,10 +10,10 @@ use trimtab_fleet_client::{
     ConfigurationQuery, DecisionsBody, Done, EndSafe, ExperimentBody, ExperimentsBody,
     HostComparisons, NewExperiment, NewRollout, NewSafe, NewToken, OrderBody, ReportAnswer,
     ReportBatch, RevokeToken, Role, RolloutBody, RolloutOrder, RolloutsBody, RotateToken, SafeBody,
-    ServicesBody, StatusBody, StopExperiment, TokenSecret, TokensBody,
+    ServicesBody, StatusBody, StopExperiment, TokenSecret, TokensBody, WhatIfBody,
 };
 
-use super::{comparisons, edge, operator, safe, studies, tokens};
+use super::{comparisons, edge, operator, safe, studies, tokens, what_if};
 use crate::engine::Engine;
 
 /// Writes the schema of a body, a query or an answer.
@@ -88,6 +88,8 @@ pub(super) fn routes() -> Vec<Route> {
             => AggregateBody, "Pause, resume, pin or roll back an aggregate";
         get "/v1/decisions" READERS operator::decisions [query operator::DecisionsQuery]
             => DecisionsBody, "What was tried with an aggregate, what came back, and what followed";
+        get "/v1/what-if" READERS what_if::answer [query what_if::WhatIfQuery]
+            => WhatIfBody, "What another choice would have brought, by the decisions so far";
         post "/v1/safe" OPERATORS safe::begin [body NewSafe]
             => SafeBody, "Put services on their safe configurations, all aggregates at once";
         post "/v1/safe/end" OPERATORS safe::end [body EndSafe]

@@ -22,5 +22,5 @@ pub use token::{
 pub use types::{
     Action, AggregateBody, AggregatesBody, AuditBody, ConfigurationAnswer, ConfigurationItem,
     ConfigurationQuery, DecisionBody, DecisionsBody, Done, EndSafe, Expiring, Held, NewSafe,
-    OrderBody, ReportAnswer, ReportBatch, SafeBody, ServicesBody, StatusBody,
+    OrderBody, ReportAnswer, ReportBatch, SafeBody, ServicesBody, StatusBody, WhatIfBody,
 };

@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use trimtab_fleet::WhatIf;
 
 use super::state::{Audit, Counts, Damaged, Hold, Name, Role, SafeOrder, ServiceInfo};
 
@@ -250,6 +251,20 @@ pub struct DecisionBody {
     pub reward: Option<f64>,
     /// Why what followed followed.
     pub why: Value,
+}
+
+/// What another choice would have brought.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct WhatIfBody {
+    /// The service.
+    pub service: String,
+    /// The destination subnet; none where it is about all of the service.
+    pub prefix: Option<String>,
+    /// Aggregates whose decisions were read.
+    pub aggregates: u64,
+    /// What their log says.
+    pub estimate: WhatIf,
 }
 
 /// What an operator wants of an aggregate.

@@ -47,6 +47,16 @@ fn each_question_goes_to_its_own_path() {
     let _ = client.services();
     let _ = client.aggregate(&name());
     let _ = client.decisions(&name(), 7);
+    let knobs = vec!["gamma=9".to_owned(), "omega=2".to_owned()];
+    let _ = client.what_if(&WhatIfAsked {
+        service: "tv".to_owned(),
+        prefix: Some("203.0.113.0/24".to_owned()),
+        knobs,
+        last: 9,
+        ..WhatIfAsked::default()
+    });
+    let (service, algorithm) = ("tv".to_owned(), Some("bbr".to_owned()));
+    let _ = client.what_if(&WhatIfAsked { service, algorithm, last: 9, ..WhatIfAsked::default() });
     let _ = client.audit(None, 9);
     let _ = client.audit(Some(true), 9);
     let make_safe = NewSafe { services: Vec::new(), why: "x".to_owned() };
@@ -73,6 +83,9 @@ fn each_question_goes_to_its_own_path() {
             "GET /v1/services ".to_owned(),
             format!("GET /v1/aggregate?service=tv&prefix={prefix} "),
             format!("GET /v1/decisions?service=tv&prefix={prefix}&limit=7 "),
+            "GET /v1/what-if?service=tv&prefix=203.0.113.0%2F24&knobs=gamma%3D9%2Comega%3D2&last=9 "
+                .to_owned(),
+            "GET /v1/what-if?service=tv&algorithm=bbr&last=9 ".to_owned(),
             "GET /v1/audit?limit=9 ".to_owned(),
             "GET /v1/audit?limit=9&refused=true ".to_owned(),
             "POST /v1/safe {\"services\":[],\"why\":\"x\"}".to_owned(),

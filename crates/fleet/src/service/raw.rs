@@ -3,7 +3,7 @@
 use serde::Deserialize;
 use trimtab_cc::{Spec, find};
 use trimtab_qoe::AggregateFormula;
-use trimtab_steer::customize::{Dimension, Estimator, Space};
+use trimtab_steer::customize::{Acquisition, Dimension, Estimator, Space};
 use trimtab_units::Duration;
 
 use super::{
@@ -111,6 +111,9 @@ impl Raw {
         let others = self.others()?;
         if !others.is_empty() && settings.estimator != Estimator::Model {
             return Err(ServiceError::ChoiceNeedsModel);
+        }
+        if settings.acquisition == Acquisition::Thompson && settings.estimator != Estimator::Model {
+            return Err(ServiceError::AcquisitionNeedsModel);
         }
         let statistics = self.names()?;
         let names: Vec<&str> = statistics.iter().map(String::as_str).collect();

@@ -243,4 +243,9 @@ fn an_algorithm_to_choose_is_one_of_the_table_and_named_once() {
     assert!(why.starts_with("14 other algorithms: at most 12"), "{why}");
     let (key, why) = said("[safe]", "[learning]\npreset = \"paper\"\n[safe]");
     assert!(key == "incumbent" && why.contains("need a model"), "{key}: {why}");
+    let alone = "name = \"x\"\nreward = \"mean(throughput)\"\n[knobs]\ngamma = {}\n\
+                 [learning]\npreset = \"paper\"\nacquisition = \"thompson\"\n";
+    let error = Service::parse(alone).unwrap_err();
+    assert!(alone[error.offset(alone)..].starts_with("acquisition"), "{error}");
+    assert!(error.to_string().contains("needs a model"), "{error}");
 }

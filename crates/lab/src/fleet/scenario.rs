@@ -196,12 +196,13 @@ impl FleetScenario {
         Ok(scenario)
     }
 
-    /// Reads a scenario file.
+    /// Reads a scenario file. One with `extends` has the keys of that file, from its own folder,
+    /// with its own keys in their place.
     ///
     /// # Errors
-    /// As [`FleetScenario::parse`], and when the file cannot be read.
+    /// As [`FleetScenario::parse`], and when a file cannot be read.
     pub fn load(path: &Path) -> Result<Self, FleetScenarioError> {
-        let mut scenario = Self::parse(&read(path)?)?;
+        let mut scenario = Self::parse(&whole(path)?)?;
         if scenario.name.is_empty() {
             scenario.name = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
         }
@@ -211,6 +212,31 @@ impl FleetScenario {
     /// Intervals of the run.
     pub fn intervals(&self) -> u64 {
         (self.duration.ratio(self.services[0].interval()) as u64).max(1)
+    }
+}
+
+/// The text of a scenario with what it extends, which extends nothing more.
+fn whole(path: &Path) -> Result<String, FleetScenarioError> {
+    let text = read(path)?;
+    let mut own: toml::Table = toml::from_str(&text)?;
+    let Some(base) = own.remove("extends") else { return Ok(text) };
+    let must = "the path of another scenario, as it is from this one's folder";
+    let base = base.as_str().ok_or_else(|| value("extends", must))?;
+    let folder = path.parent().unwrap_or_else(|| Path::new(""));
+    let mut all: toml::Table = toml::from_str(&read(&folder.join(base))?)?;
+    put_into(&mut all, own);
+    Ok(all.to_string())
+}
+
+/// Puts keys into a table, those of nested tables each for itself.
+fn put_into(all: &mut toml::Table, own: toml::Table) {
+    for (key, value) in own {
+        match (all.get_mut(&key), value) {
+            (Some(toml::Value::Table(before)), toml::Value::Table(now)) => put_into(before, now),
+            (_, value) => {
+                all.insert(key, value);
+            }
+        }
     }
 }
 

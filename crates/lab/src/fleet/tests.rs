@@ -274,6 +274,32 @@ fn every_fleet_that_ships_is_valid() {
     assert!(seen >= 5, "{seen} fleets");
 }
 
+/// Each case of the paper has a form in which links are shared, and what is not said is as it was.
+#[test]
+fn a_scenario_that_extends_another_one_differs_in_what_it_says() {
+    let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scenarios/fleet");
+    let load = |name: &str| FleetScenario::load(&folder.join(name)).expect("it is valid");
+    for case in ["games", "short-video", "tv", "vod", "car", "policing"] {
+        let (alone, shared) = (load(&format!("{case}.toml")), load(&format!("{case}-shared.toml")));
+        assert_eq!((shared.app, shared.links.rtt), (alone.app, alone.links.rtt), "{case}");
+        assert_eq!(shared.services.len(), alone.services.len(), "{case}");
+        let links = &shared.links.shared;
+        assert!(links.aggregates > 1 && !links.cross.is_empty() && shared.baselines_every > 1);
+        // The incumbent, by which harm is measured, takes part in all intervals.
+        let incumbent = shared.services[0].incumbent().map(str::to_owned);
+        assert_eq!(shared.compare_with, incumbent, "{case}");
+    }
+    let place = tempfile::tempdir().expect("a folder");
+    let file = place.path().join("fleet.toml");
+    let said = |text: &str| {
+        std::fs::write(&file, text).expect("a file");
+        FleetScenario::load(&file).unwrap_err().to_string()
+    };
+    assert!(said("extends = 5").starts_with("extends: the path of another scenario"));
+    assert!(said("extends = \"none.toml\"").contains("none.toml"));
+    assert!(said("extends = \"fleet.toml\"").contains("unknown field `extends`"));
+}
+
 #[test]
 fn an_outage_lies_within_the_run() {
     let with = |from: u64, until: u64| {

@@ -8,7 +8,6 @@
 //!
 //! What to read first: Efron and Tibshirani, "An Introduction to the Bootstrap" (1993), chapter 14.
 
-mod bootstrap;
 mod fairness;
 pub mod harm;
 pub mod overload;
@@ -17,9 +16,9 @@ pub mod summary;
 mod users;
 mod welford;
 
-pub use bootstrap::{Estimate, RESAMPLES, Sums, UNITS_MIN, bca};
 pub use fairness::{friendliness_ratio, jain};
 pub use percentile::{Sorted, percentile};
+pub use trimtab_fleet::bootstrap::{Estimate, RESAMPLES, Sums, UNITS_MIN, bca};
 pub use users::{NOTHING, UsersRecord};
 pub use welford::Welford;
 

@@ -172,13 +172,13 @@ impl Arms {
 }
 
 /// The place of the highest number, the first of equals.
-fn highest(numbers: &[f64]) -> usize {
+pub(super) fn highest(numbers: &[f64]) -> usize {
     let better = |best: usize, i: usize| if numbers[i] > numbers[best] { i } else { best };
     (0..numbers.len()).fold(0, better)
 }
 
 /// The lower factor of a covariance, which may be singular: what varies not at all has a row of 0.
-fn cholesky(mut matrix: Vec<f64>, count: usize) -> Vec<f64> {
+pub(super) fn cholesky(mut matrix: Vec<f64>, count: usize) -> Vec<f64> {
     let scale = (0..count).map(|i| matrix[i * (count + 1)]).fold(0.0, f64::max);
     for j in 0..count {
         for i in 0..j {

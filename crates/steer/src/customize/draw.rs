@@ -29,9 +29,14 @@ impl Draws {
         normal(&mut self.0)
     }
 
+    /// From 0 to below 1.
+    pub(super) fn unit(&mut self) -> f64 {
+        self.0.random()
+    }
+
     /// Between −1 and 1.
     pub(super) fn symmetric(&mut self) -> f64 {
-        2.0 * self.0.random::<f64>() - 1.0
+        2.0 * self.unit() - 1.0
     }
 }
 

@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::chance::Chance;
 use super::commons::Known;
 use super::draw::direction;
 use super::gradient::{Gradient, Step};
@@ -47,6 +48,9 @@ pub struct Trial {
     pub purpose: Purpose,
     /// The direction on the unit sphere of the active knobs; empty for other purposes.
     pub direction: Vec<f64>,
+    /// The arms among which chance chose it, itself first; empty where the choice was certain.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub chances: Vec<Chance>,
     /// Restarts before it: a result from before a restart teaches nothing.
     epoch: u32,
     /// The pair that it belongs to.
@@ -310,6 +314,13 @@ impl Learner {
         }
     }
 
+    /// Trials are chosen, and what is known is forgotten, as these settings have it from now on.
+    /// What was learnt stays.
+    pub fn follow(&mut self, settings: &Settings) {
+        let Settings { acquisition, chance_min, forgetting, .. } = *settings;
+        self.settings = Settings { acquisition, chance_min, forgetting, ..self.settings };
+    }
+
     /// The permitted ranges are others from now on: `to` gives a point's place in the new unit
     /// cube, which may lie outside of it. The best guess moves to the nearest point inside, and
     /// trials outside are forgotten.
@@ -376,9 +387,9 @@ impl Learner {
             Phase::Learning { .. } => match &self.model {
                 Some(model) if model.doubts_safe() => self.plain(self.safe.clone(), Purpose::Check),
                 Some(model) => {
-                    let (point, purpose) =
+                    let (point, purpose, chances) =
                         model.propose(&self.settings, self.guess(), known, random);
-                    self.plain(point, purpose)
+                    Trial { chances, ..self.plain(point, purpose) }
                 }
                 None => self.explore(random),
             },
@@ -391,7 +402,8 @@ impl Learner {
     }
 
     fn plain(&self, point: Point, purpose: Purpose) -> Trial {
-        Trial { point, purpose, direction: Vec::new(), epoch: self.epoch, pair: 0 }
+        let (direction, chances) = (Vec::new(), Vec::new());
+        Trial { point, purpose, direction, chances, epoch: self.epoch, pair: 0 }
     }
 
     /// Steps 2 and 3 of §4.2.
@@ -427,7 +439,8 @@ impl Learner {
             point[knob] = (point[knob] + radius * x).clamp(0.0, 1.0);
         }
         let purpose = Purpose::Explore { plus };
-        Trial { point: point.into(), purpose, direction, epoch: self.epoch, pair: self.pairs }
+        let (point, chances) = (point.into(), Vec::new());
+        Trial { point, purpose, direction, chances, epoch: self.epoch, pair: self.pairs }
     }
 
     /// Takes the reward of the interval in which `trial` was in force: `None` when there is none.

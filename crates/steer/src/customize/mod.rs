@@ -25,6 +25,7 @@
 //! ```
 
 mod arms;
+mod chance;
 mod commons;
 mod draw;
 mod gradient;
@@ -35,6 +36,7 @@ mod point;
 mod relevance;
 mod search;
 mod settings;
+mod shift;
 mod space;
 mod surrogate;
 mod watch;
@@ -45,12 +47,13 @@ mod model_tests;
 mod tests;
 
 pub use arms::{Arms, ArmsPrior, Worth};
+pub use chance::Chance;
 pub use commons::{Commons, Known};
 pub use gradient::Step;
 pub use learner::{Learner, Lesson, Outcome, Purpose, Reward, Trial};
 pub use memory::{Cell, Memory};
 pub use point::{At, Point};
 pub use relevance::{Relevance, TestPoint};
-pub use settings::{Estimator, Preset, Settings, SettingsError};
+pub use settings::{Acquisition, Estimator, Forgetting, Preset, Settings, SettingsError};
 pub use space::{Dimension, Space};
 pub use watch::{Alarm, Watch};

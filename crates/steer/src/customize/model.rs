@@ -13,11 +13,16 @@ use super::draw::Draws;
 use super::memory::{Cell, Memory, on_grid};
 use super::point::{At, Point};
 use super::search::Region;
+use super::shift::Shift;
 use super::surrogate::{Seen, Shape, Surrogate};
-use super::{Outcome, Purpose, Reward, Settings};
+use super::{Acquisition, Chance, Forgetting, Outcome, Purpose, Reward, Settings, chance};
 
 /// Random points that are looked at before each trial.
 const LOOKS: usize = 24;
+/// Random points near the best guess that are arms, where chance chooses, and the steps of their
+/// grid in each knob: a point comes back, so that a log says something of it.
+const NEARBY: usize = 8;
+const NEARBY_STEPS: f64 = 20.0;
 /// A point nearer to the best guess than this in every knob is the best guess.
 const SAME: f64 = 0.015;
 /// A reward that is off by so many standard errors is a surprise; so many in a row to one side mean
@@ -62,6 +67,9 @@ pub(super) struct Model {
     /// it is not known whether they persist.
     aside: Vec<Cell>,
     better: bool,
+    /// What rewards are off by in sum, where that tells of a change.
+    #[serde(default, skip_serializing_if = "Shift::is_calm")]
+    shift: Shift,
     /// How far rewards have fallen behind what is expected of the safe configuration, in deviations of the noise.
     debt: f64,
     /// Debts that were too large, since there last was none for long.
@@ -107,6 +115,12 @@ pub(super) struct Guess<'a> {
     pub(super) active: &'a [usize],
 }
 
+/// Whether two points are so near that they are one.
+fn is_same(a: &Point, b: &Point) -> bool {
+    let is_near = |(a, b): (&f64, &f64)| (a - b).abs() < SAME;
+    a.choice() == b.choice() && a.iter().zip(&**b).all(is_near)
+}
+
 /// What a trial led to.
 pub(super) struct Noted {
     pub(super) best: Point,
@@ -126,6 +140,7 @@ impl Model {
             trials: 0,
             aside: Vec::new(),
             better: false,
+            shift: Shift::default(),
             debt: 0.0,
             debts: 0,
             calm: 0,
@@ -160,6 +175,7 @@ impl Model {
         self.memory.renumber(&to);
         self.before.renumber(&to);
         self.aside.clear();
+        self.shift = Shift::default();
     }
 
     /// Whether the safe configuration was not in force for so long, or was so surprising, that it is to be looked at.
@@ -171,7 +187,7 @@ impl Model {
     fn looked(&mut self, at_safe: bool) {
         if !at_safe {
             self.without_safe = self.without_safe.saturating_add(1);
-        } else if self.aside.is_empty() {
+        } else if self.aside.is_empty() && !self.shift.is_suspicious() {
             self.without_safe = 0;
             self.look_after = (4 * self.look_after).min(LOOK_AFTER_MOST);
         }
@@ -192,21 +208,34 @@ impl Model {
         Surrogate::fit(&self.seen(known), &self.shape)
     }
 
-    /// What to try: a point and what for.
+    /// What to try: a point, what for, and the arms among which chance chose it, the chosen one
+    /// first; none where the choice is certain.
     pub(super) fn propose(
         &self,
         settings: &Settings,
         guess: Guess<'_>,
         known: &Known<'_>,
         random: u64,
-    ) -> (Point, Purpose) {
+    ) -> (Point, Purpose, Vec<Chance>) {
         let Some(model) = self.fit(known) else {
-            return (guess.centre.on_grid(), Purpose::Best);
+            return (guess.centre.on_grid(), Purpose::Best, Vec::new());
         };
         let active = guess.active;
         let (best, start) = self.best(settings, guess, known, &model);
         let region = Region { centre: &start, active, reach: settings.radius };
         let mut draws = Draws::new(random);
+        if settings.acquisition == Acquisition::Thompson {
+            let arms = self.arms(&best, &region, &mut draws);
+            let chances = chance::draw(&model, arms, settings.chance_min, &mut draws);
+            let point = chances[0].point.clone();
+            let purpose = if is_same(&point, &best) {
+                Purpose::Best
+            } else {
+                let expected = model.expected(&point);
+                Purpose::Promising { expected: expected.mean, error: expected.error }
+            };
+            return (point, purpose, chances);
+        }
         let looks = (0..LOOKS).map(|n| {
             // Some anywhere in reach, some near.
             let reach = if n % 2 == 0 { settings.radius } else { settings.radius / 3.0 };
@@ -220,12 +249,34 @@ impl Model {
         };
         let knobs = on_grid(&region.highest(looks, |knobs| worth(knobs.into())));
         let point = self.highest(Point::Knobs(knobs), worth);
-        let is_near = |(a, b): (&f64, &f64)| (a - b).abs() < SAME;
-        if point.choice() == best.choice() && point.iter().zip(&*best).all(is_near) {
-            return (best.on_grid(), Purpose::Best);
+        if is_same(&point, &best) {
+            return (best.on_grid(), Purpose::Best, Vec::new());
         }
         let expected = model.expected(&point);
-        (point, Purpose::Promising { expected: expected.mean, error: expected.error })
+        let purpose = Purpose::Promising { expected: expected.mean, error: expected.error };
+        (point, purpose, Vec::new())
+    }
+
+    /// The arms among which chance chooses: the best guess, every other algorithm, where the knobs
+    /// are best, and random points of a grid near that.
+    fn arms(&self, best: &Point, region: &Region<'_>, draws: &mut Draws) -> Vec<Point> {
+        let others = (1..=self.others).map(Point::other);
+        let nearby = (0..NEARBY).map(|_| {
+            let mut point = region.centre.to_vec();
+            for &knob in region.active {
+                let moved = point[knob] + region.reach * draws.symmetric();
+                point[knob] = (moved * NEARBY_STEPS).round() / NEARBY_STEPS;
+            }
+            Point::Knobs(on_grid(&region.nearest(&point)))
+        });
+        let stand = Point::Knobs(on_grid(region.centre));
+        let mut arms = vec![best.on_grid()];
+        for arm in others.chain([stand]).chain(nearby) {
+            if !arms.iter().any(|other| is_same(&arm, other)) {
+                arms.push(arm);
+            }
+        }
+        arms
     }
 
     /// What the reward is expected to be highest of, and where in the knobs' cube it is, in reach of
@@ -266,7 +317,11 @@ impl Model {
 
     /// Keeps a trial.
     fn remember(&mut self, settings: &Settings, trial: Cell) {
-        self.memory.take(trial, settings.keep, settings.cells as usize);
+        let keep = match settings.forgetting {
+            Forgetting::Fading => settings.keep,
+            Forgetting::ChangePoints => 1.0,
+        };
+        self.memory.take(trial, keep, settings.cells as usize);
         self.trials = self.trials.saturating_add(1);
     }
 
@@ -326,12 +381,30 @@ impl Model {
         known: &Known<'_>,
     ) -> bool {
         let is_known = self.memory.weight() >= KNOWN_AFTER && self.memory.has_near(point, NEAR);
-        let off = model.filter(|_| is_known).map_or(0.0, |model| {
+        let off = model.filter(|_| is_known).map(|model| {
             let expected = model.expected(point);
             let noise = model.noise().powi(2) / trial.weight();
             let error = (expected.error.powi(2) + noise).sqrt();
             (reward - expected.mean) / error.max(LEAST * expected.mean.abs())
         });
+        let anew = match settings.forgetting {
+            Forgetting::Fading => {
+                self.take_unless_surprising(settings, trial, off.unwrap_or_default())
+            }
+            Forgetting::ChangePoints => self.take_and_add_up(settings, trial, off),
+        };
+        // A first surprise waits for others, and says nothing of noise or lengths yet.
+        if self.aside.is_empty() {
+            let mut shape = self.shape.clone();
+            shape.improve(&self.seen(known));
+            self.shape = shape;
+        }
+        anew
+    }
+
+    /// A reward that is off by many standard errors is put aside for a while; whether it was one
+    /// too many.
+    fn take_unless_surprising(&mut self, settings: &Settings, trial: Cell, off: f64) -> bool {
         let better = off > 0.0;
         let surprising = off.abs() > SURPRISE;
         let goes_on = surprising && (self.aside.is_empty() || better == self.better);
@@ -352,10 +425,22 @@ impl Model {
         if !goes_on {
             self.remember(settings, trial);
         }
-        let mut shape = self.shape.clone();
-        shape.improve(&self.seen(known));
-        self.shape = shape;
         goes_on
+    }
+
+    /// What a reward is off by is added up; whether that is too much, and then only trials since
+    /// the change are known.
+    fn take_and_add_up(&mut self, settings: &Settings, trial: Cell, off: Option<f64>) -> bool {
+        let since = off.and_then(|off| self.shift.add(off, &trial));
+        let changed = since.is_some();
+        match since {
+            None => self.remember(settings, trial),
+            Some(since) => {
+                self.begin_anew();
+                since.into_iter().for_each(|cell| self.remember(settings, cell));
+            }
+        }
+        changed
     }
 
     /// Whether the safe configuration is known to bring less than a reward that was bad, so that
@@ -383,6 +468,7 @@ impl Model {
     /// another one is for its rewards to tell.
     pub(super) fn rest(&mut self) {
         self.aside.clear();
+        self.shift = Shift::default();
         (self.without_safe, self.look_after) = (0, LOOK_AFTER);
     }
 
@@ -397,6 +483,7 @@ impl Model {
         self.memory.carry_over(&to);
         self.before.carry_over(&to);
         self.aside.clear();
+        self.shift = Shift::default();
     }
 
     /// Rewards fell behind what is expected of the safe configuration by so much more.
@@ -425,6 +512,7 @@ impl Model {
         }
         self.trials = 0;
         self.aside.clear();
+        self.shift = Shift::default();
         self.debt = 0.0;
         (self.without_safe, self.look_after) = (0, LOOK_AFTER);
     }

@@ -280,3 +280,71 @@ fn its_state_is_small_and_comes_back_the_same() {
     let mut back: Learner = serde_json::from_str(&text).unwrap();
     assert_eq!(back.propose(77), learner.propose(77));
 }
+
+/// Trials from a change of the network to learning anew, where rewards fall by so many deviations
+/// of their noise after 120 trials; and how often it began anew before.
+fn until_anew(forgetting: Forgetting, seed: u64, fall: f64) -> (u64, u32) {
+    let mut learner = learner(Settings { forgetting, ..calm() });
+    let mut false_ones = 0;
+    for round in 0..220 {
+        let trial = learner.propose(seed * 1_000_003 + round);
+        let level = if round < 120 { 10.0 } else { 10.0 - 0.2 * fall };
+        let off = 0.2 * noise(seed * 7919 + round);
+        let reward = level + quadratic(&trial.point, &BEST) + off;
+        if learner.observe(&trial, Some(reward), false).anew {
+            if round >= 120 {
+                return (round - 119, false_ones);
+            }
+            false_ones += 1;
+        }
+    }
+    (100, false_ones)
+}
+
+#[test]
+fn change_points_notice_a_change_sooner_than_surprises() {
+    let of = |forgetting| {
+        let all: Vec<_> = (0..12).map(|seed| until_anew(forgetting, seed, 2.5)).collect();
+        let mean = all.iter().map(|one| one.0 as f64).sum::<f64>() / 12.0;
+        (mean, all.iter().map(|one| one.1).sum::<u32>())
+    };
+    let (surprises, change_points) = (of(Forgetting::Fading), of(Forgetting::ChangePoints));
+    println!("trials to notice: {surprises:?} by surprises, {change_points:?} by change points");
+    assert!(change_points.0 < 12.0 && change_points.0 < 0.6 * surprises.0);
+    assert!(change_points.1 <= 1, "of 1,440 trials without a change");
+}
+
+/// Where nothing changes, what fades is lost: trials lack less without it.
+#[test]
+fn without_fading_a_network_that_stays_is_known_better() {
+    let late = |forgetting| {
+        let of = |seed| {
+            let mut learner = learner(Settings { forgetting, ..calm() });
+            lacks(&mut learner, 1000, seed, 0.3).0[4] / 8.0
+        };
+        (0..8).map(of).sum::<f64>()
+    };
+    let (fading, kept) = (late(Forgetting::Fading), late(Forgetting::ChangePoints));
+    println!("the last 200 of 1,000 trials lack {fading:.4} with fading, {kept:.4} without");
+    assert!(kept < 0.9 * fading, "{kept} {fading}");
+}
+
+/// What is known from before the change is left out, and what came since is not.
+#[test]
+fn after_a_change_only_trials_since_then_are_known() {
+    let settings = Settings { forgetting: Forgetting::ChangePoints, ..calm() };
+    let mut learner = learner(settings);
+    let mut rounds = (0_u64..).map(|round| (round, 0.1 * noise(round)));
+    let mut observe = |learner: &mut Learner, level: f64| {
+        let (round, off) = rounds.next().expect("there is no end");
+        let trial = learner.propose(round);
+        learner.observe(&trial, Some(level + quadratic(&trial.point, &BEST) + off), false).anew
+    };
+    assert!(!(0..80).any(|_| observe(&mut learner, 10.0)));
+    assert_eq!(learner.steps(), 80, "nothing fades");
+    let taken = (1..20).find(|_| observe(&mut learner, 9.0)).expect("a change");
+    assert!((3..8).contains(&taken) && learner.steps() <= taken, "{taken} {}", learner.steps());
+    assert_eq!(learner.centre()[..], [0.2; 3], "it begins at the safe configuration");
+    let text = serde_json::to_string(&learner).unwrap();
+    assert_eq!(serde_json::from_str::<Learner>(&text).unwrap(), learner);
+}

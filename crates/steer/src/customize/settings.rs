@@ -14,6 +14,59 @@ pub enum Estimator {
     Model,
 }
 
+/// How a model chooses what to try.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Acquisition {
+    /// Where the expected reward and its standard error add up to most (Srinivas et al., ICML
+    /// 2010). Each choice is certain.
+    #[default]
+    Optimistic,
+    /// Each arm as often as it is likely to be best (Thompson, Biometrika 1933), and never more
+    /// seldom than `chance_min`. Each choice has a probability, which the log keeps, so that the
+    /// log says what other choices would have brought.
+    Thompson,
+}
+
+impl Acquisition {
+    #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands it in so")]
+    fn is_default(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
+/// How a model forgets what it knows of a network that has changed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Forgetting {
+    /// Each trial counts `keep` times as much with each one after it, and three rewards in a row
+    /// that are off by two standard errors begin anew.
+    #[default]
+    Fading,
+    /// Nothing fades. What rewards are off by adds up (CUSUM: Page, Biometrika 1954), and where
+    /// that is too much, what is older than the change is forgotten.
+    ChangePoints,
+}
+
+impl Forgetting {
+    #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands it in so")]
+    fn is_default(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
+/// The probability that each arm has at least, where chance chooses.
+const CHANCE_MIN: f64 = 0.01;
+
+const fn chance_min() -> f64 {
+    CHANCE_MIN
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands it in so")]
+fn is_chance_min(value: &f64) -> bool {
+    *value == CHANCE_MIN
+}
+
 /// A named set of settings.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -49,7 +102,16 @@ pub struct Settings {
     pub halving: u32,
     /// Of a model: by how many standard errors a trial may be worse than the best guess is expected to be.
     pub optimism: f64,
-    /// Of a model: how much less a trial counts with each one after it.
+    /// Of a model: how it chooses what to try.
+    #[serde(default, skip_serializing_if = "Acquisition::is_default")]
+    pub acquisition: Acquisition,
+    /// Of a model whose choices chance makes: the probability that each arm has at least.
+    #[serde(default = "chance_min", skip_serializing_if = "is_chance_min")]
+    pub chance_min: f64,
+    /// Of a model: how it forgets.
+    #[serde(default, skip_serializing_if = "Forgetting::is_default")]
+    pub forgetting: Forgetting,
+    /// Of a model that fades: how much less a trial counts with each one after it.
     pub keep: f64,
     /// Of a model: points that it tells apart.
     pub cells: u32,
@@ -83,6 +145,9 @@ impl Settings {
             step_max: 0.15,
             halving: 30,
             optimism: 1.0,
+            acquisition: Acquisition::Optimistic,
+            chance_min: CHANCE_MIN,
+            forgetting: Forgetting::Fading,
             keep: 0.99,
             cells: 24,
             debt_max: 10.0,
@@ -127,6 +192,8 @@ impl Settings {
             ("step_max", self.step_max, 1e-3, 1.0),
             ("halving", f64::from(self.halving), 0.0, 1e6),
             ("optimism", self.optimism, 0.0, 10.0),
+            // Of the most arms that there may be, 22, all together have less than a half by it.
+            ("chance_min", self.chance_min, 0.001, 0.02),
             ("keep", self.keep, 0.5, 1.0),
             ("cells", f64::from(self.cells), 4.0, 64.0),
             ("debt_max", self.debt_max, 1.0, 1e6),

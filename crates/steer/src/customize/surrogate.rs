@@ -8,7 +8,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::memory::{Cell, Memory};
-use super::point::At;
+use super::point::{At, Point};
 
 /// How much of the variance of the reward over the box is common to the contexts of an aggregate,
 /// and to aggregates: the latter at most, since an aggregate may be unlike the others.
@@ -299,12 +299,17 @@ impl Surrogate {
     }
 
     fn covariance(&self, point: At<'_>, group: Group, row: &Row) -> f64 {
-        let level = if group == row.group { LEVEL } else { 0.0 };
-        if point.choice != row.choice {
+        self.between((point, group), (row.at(), row.group))
+    }
+
+    /// How much two expectations vary together before anything is known.
+    fn between(&self, (a, group): (At<'_>, Group), (b, other): (At<'_>, Group)) -> f64 {
+        let level = if group == other { LEVEL } else { 0.0 };
+        if a.choice != b.choice {
             return level;
         }
-        let kinship = group.kinship(row.group, self.fleet);
-        let related = related(point.knobs, &row.knobs, &self.per_length);
+        let kinship = group.kinship(other, self.fleet);
+        let related = related(a.knobs, b.knobs, &self.per_length);
         self.range * kinship * related + kinship * self.algorithm + level
     }
 
@@ -383,6 +388,27 @@ impl Surrogate {
             mean: self.mean + self.deviation * mean,
             error: self.deviation * (self.prior(own) - known).max(0.0).sqrt(),
         }
+    }
+
+    /// The rewards that are expected at some points, without noise, and their covariance, row by
+    /// row.
+    pub(super) fn jointly(&self, points: &[Point]) -> (Vec<f64>, Vec<f64>) {
+        let own = Group::Context(0);
+        let known = |point: &Point| {
+            let to = |row: &Row| self.covariance(point.into(), own, row);
+            let mut line: Vec<f64> = self.rows.iter().map(to).collect();
+            self.forward(&mut line);
+            line
+        };
+        let lines: Vec<Vec<f64>> = points.iter().map(known).collect();
+        let square = self.deviation * self.deviation;
+        let covariance = points.iter().zip(&lines).flat_map(|(a, of_a)| {
+            points.iter().zip(&lines).map(move |(b, of_b)| {
+                let known: f64 = of_a.iter().zip(of_b).map(|(a, b)| a * b).sum();
+                square * (self.between((a.into(), own), (b.into(), own)) - known)
+            })
+        });
+        (points.iter().map(|point| self.mean_at(point)).collect(), covariance.collect())
     }
 
     /// A difference of rewards in deviations of all of this context's rewards.
