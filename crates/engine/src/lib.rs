@@ -38,6 +38,7 @@ mod studies;
 mod study_tables;
 mod tables;
 mod tokens;
+mod webhooks;
 mod who;
 
 pub use audit::check_audit;

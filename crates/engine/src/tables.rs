@@ -29,6 +29,11 @@ pub(crate) fn time(ms: i64) -> String {
     format!("{year:04}-{month:02}-{of_month:02} {hour:02}:{minute:02}:{:02}", second % 60)
 }
 
+/// A time with its milliseconds, as RFC 3339 writes it: `2026-11-22T04:20:00.042Z`.
+pub(crate) fn iso_time(ms: i64) -> String {
+    format!("{}.{:03}Z", time(ms).replace(' ', "T"), ms.rem_euclid(1000))
+}
+
 pub(crate) fn number(value: Option<f64>) -> String {
     value.map_or_else(|| "-".to_owned(), |value| format!("{value:.4}"))
 }

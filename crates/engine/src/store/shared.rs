@@ -6,9 +6,9 @@ use trimtab_fleet_client::{Audit, Counts, Damaged, Name};
 
 use super::Notices;
 use super::{
-    AuditCheck, AuditMark, Batch, Begun, Candidate, CellRow, ChangeSafe, Decide, Decided, Due,
+    AuditCheck, AuditMark, Batch, Begun, Candidate, CellRow, ChangeSafe, Chained, Decide, Decided, Due,
     InForce, KeptToken, Line, MemberRow, NewStudy, Order, Outcome, Postgres, Rotation, Row, Search,
-    Store, StoreError, Study, StudyKind, StudyStep, Tell, Use,
+    Store, StoreError, Study, StudyKind, StudyStep, Tell, Turn, Use,
 };
 use crate::broker::{Broker, Keeper};
 use crate::metrics::Latency;
@@ -140,6 +140,14 @@ impl Store for Shared {
         limit: usize,
     ) -> Result<Vec<Audit>, StoreError> {
         self.tables.audit(before, refused, limit)
+    }
+
+    fn audit_after(&self, line: i64, limit: usize) -> Result<Vec<Chained>, StoreError> {
+        self.tables.audit_after(line, limit)
+    }
+
+    fn take_turn(&self, turn: &Turn<'_>) -> Result<Option<i64>, StoreError> {
+        self.tables.take_turn(turn)
     }
 
     fn write_down(&self, lines: &[Line]) -> Result<(), StoreError> {

@@ -4,6 +4,7 @@ mod audit;
 mod engines;
 mod moving;
 mod tables;
+mod turns;
 
 use std::collections::BTreeMap;
 

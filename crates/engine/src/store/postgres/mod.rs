@@ -33,9 +33,9 @@ pub(crate) use self::notices::Notices;
 use self::shapes::ServerShapes;
 use super::pack::Seen;
 use super::{
-    Aside, AuditCheck, AuditMark, Batch, Begun, Candidate, CellRow, ChangeSafe, Decide, Decided,
+    Aside, AuditCheck, AuditMark, Batch, Begun, Candidate, CellRow, ChangeSafe, Chained, Decide, Decided,
     Due, FROM_3, InForce, KeptToken, Lengths, Line, MemberRow, NewStudy, Order, Outcome, Rotation,
-    Row, SCHEMA_VERSION, Search, Store, StoreError, Study, StudyKind, StudyStep, Use, since,
+    Row, SCHEMA_VERSION, Search, Store, StoreError, Study, StudyKind, StudyStep, Turn, Use, since,
 };
 
 const SCHEMA: &str = include_str!("../schema.pg.sql");
@@ -338,6 +338,14 @@ impl Store for Postgres {
         limit: usize,
     ) -> Result<Vec<Audit>, StoreError> {
         self.read(|link| audit::list(link, before, refused, limit))
+    }
+
+    fn audit_after(&self, line: i64, limit: usize) -> Result<Vec<Chained>, StoreError> {
+        self.read(|link| audit::after(link, line, limit))
+    }
+
+    fn take_turn(&self, turn: &Turn<'_>) -> Result<Option<i64>, StoreError> {
+        self.links.write(|link| audit::take_turn(link, turn))
     }
 
     fn write_down(&self, lines: &[Line]) -> Result<(), StoreError> {

@@ -29,9 +29,9 @@ use trimtab_fleet_client::{Audit, Counts, Damaged, Hold, Name};
 
 use super::pack::Seen;
 use super::{
-    Aside, AuditCheck, AuditMark, Batch, Begun, Candidate, CellRow, ChangeSafe, Decide, Decided,
+    Aside, AuditCheck, AuditMark, Batch, Begun, Candidate, CellRow, ChangeSafe, Chained, Decide, Decided,
     Due, InForce, KeptToken, Lengths, Line, MemberRow, NewStudy, Order, Outcome, Rotation, Row,
-    Search, Store, StoreError, Study, StudyKind, StudyStep, Use,
+    Search, Store, StoreError, Study, StudyKind, StudyStep, Turn, Use,
 };
 use crate::metrics::Latency;
 
@@ -397,6 +397,14 @@ impl Store for Sqlite {
         limit: usize,
     ) -> Result<Vec<Audit>, StoreError> {
         self.read(|db| audit::list(db, before, refused, limit))
+    }
+
+    fn audit_after(&self, line: i64, limit: usize) -> Result<Vec<Chained>, StoreError> {
+        self.read(|db| audit::after(db, line, limit))
+    }
+
+    fn take_turn(&self, turn: &Turn<'_>) -> Result<Option<i64>, StoreError> {
+        self.write(|tx, _| audit::take_turn(tx, turn))
     }
 
     fn write_down(&self, lines: &[Line]) -> Result<(), StoreError> {
