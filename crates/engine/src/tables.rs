@@ -6,8 +6,8 @@ use comfy_table::{CellAlignment, Table};
 use serde_json::Value;
 use trimtab_fleet_client::experiment::Effect;
 use trimtab_fleet_client::{
-    AggregateBody, AggregatesBody, AuditBody, ComparisonsBody, DecisionsBody, Expiring, SafeBody,
-    SafeOrder, StatusBody, Token,
+    AggregateBody, AggregatesBody, AuditBody, BulkBody, BulkChange, BulkState, ComparisonsBody,
+    DecisionsBody, Expiring, SafeBody, SafeOrder, StatusBody, Token,
 };
 
 use crate::certified::CERTIFIED;
@@ -228,6 +228,29 @@ pub fn aggregate_text(one: &AggregateBody) -> String {
         one.configuration["algorithm"].as_str().unwrap_or("-"),
         knobs(&one.configuration)
     )
+}
+
+/// What an order for many aggregates changed, or would change.
+pub fn bulk_text(body: &BulkBody) -> String {
+    let verb = if body.done { "changed" } else { "would change" };
+    let mut text = format!(
+        "{verb} {} aggregates; {} are as ordered already\n",
+        body.changes.len(),
+        body.unchanged
+    );
+    if body.changes.is_empty() {
+        return text;
+    }
+    let state = |one: &BulkState| {
+        let algorithm = one.configuration["algorithm"].as_str().unwrap_or("-");
+        format!("{}, {algorithm} {}", one.hold.name(), knobs(&one.configuration))
+    };
+    let mut rows = table(["AGGREGATE", "BEFORE", "AFTER"], &[]);
+    for BulkChange { service, prefix, before, after } in &body.changes {
+        rows.add_row([format!("{service}/{prefix}"), state(before), state(after)]);
+    }
+    text.push_str(&finish(&rows));
+    text
 }
 
 /// An aggregate and why it is as it is.

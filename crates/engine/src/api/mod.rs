@@ -4,6 +4,7 @@ mod comparisons;
 mod edge;
 mod gate;
 mod operator;
+mod orders;
 mod refusal;
 mod routes;
 mod safe;

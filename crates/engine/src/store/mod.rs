@@ -386,8 +386,15 @@ pub(crate) trait Store: Send + Sync {
     /// Aggregates that are set aside.
     fn damaged(&self) -> Vec<Damaged>;
 
-    /// Forgets what an aggregate has learnt, and writes that down; false where there is none of this name.
-    fn reset(&self, name: &Name, who: &str, detail: &str, now_ms: i64) -> Result<bool, StoreError>;
+    /// Forgets what aggregates have learnt, of all or of none, and writes that down; false where there
+    /// is none of one of these names.
+    fn reset(
+        &self,
+        names: &[Name],
+        who: &str,
+        detail: &str,
+        now_ms: i64,
+    ) -> Result<bool, StoreError>;
 
     /// The configurations in force of those of these that there are.
     fn in_force(&self, names: &[Name]) -> Result<Vec<InForce>, StoreError>;
@@ -406,10 +413,10 @@ pub(crate) trait Store: Send + Sync {
         limit: usize,
     ) -> Result<Vec<Decided>, StoreError>;
 
-    /// Carries out an operator's order on an aggregate that has had no decision and no order since
-    /// it was read, takes it out of an experiment or rollout that is running, and writes it down.
-    /// False: it has changed.
-    fn order(&self, seen: &Row, order: &Order) -> Result<bool, StoreError>;
+    /// Carries out an operator's orders on aggregates that have had no decision and no order since
+    /// they were read, on all or on none; takes them out of an experiment or rollout that is
+    /// running, and writes each down. False: one has changed.
+    fn order(&self, orders: &[(Row, Order)]) -> Result<bool, StoreError>;
 
     /// The audit log, the latest first, of lines before a given one; of these only what was refused,
     /// or only the others, where that is asked for.

@@ -1,11 +1,13 @@
 //! Requests and answers of the engine's HTTP API: JSON, with the units in the names.
 
+mod bulk;
 mod compare;
 mod state;
 mod study;
 mod token;
 mod types;
 
+pub use bulk::{BulkBody, BulkChange, BulkOrder, BulkState};
 pub use compare::{ComparisonsBody, HostCompared, HostComparisons, MetricCompared, RuleCompared};
 pub use state::{
     Audit, Counts, Damaged, ErrorBody, Hold, KnobInfo, Name, ReadyBody, Role, SafeOrder,
