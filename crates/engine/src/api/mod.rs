@@ -5,6 +5,7 @@ mod edge;
 mod gate;
 mod operator;
 mod orders;
+mod overview;
 mod refusal;
 mod routes;
 mod safe;

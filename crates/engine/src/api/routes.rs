@@ -6,14 +6,15 @@ use axum::routing::{MethodRouter, get, post};
 use schemars::{JsonSchema, SchemaGenerator};
 use serde_json::Value;
 use trimtab_fleet_client::{
-    AggregateBody, AggregatesBody, AuditBody, BulkBody, BulkOrder, ComparisonsBody, ConfigurationAnswer,
-    ConfigurationQuery, DecisionsBody, Done, EndSafe, ExperimentBody, ExperimentsBody,
-    HostComparisons, NewExperiment, NewRollout, NewSafe, NewToken, OrderBody, ReportAnswer,
-    ReportBatch, RevokeToken, Role, RolloutBody, RolloutOrder, RolloutsBody, RotateToken, SafeBody,
-    ServicesBody, StatusBody, StopExperiment, TokenSecret, TokensBody,
+    AggregateBody, AggregatesBody, AuditBody, BulkBody, BulkOrder, ComparisonsBody,
+    ConfigurationAnswer, ConfigurationQuery, DecisionsBody, Done, EndSafe, ExperimentBody,
+    ExperimentsBody, HostComparisons, NewExperiment, NewRollout, NewSafe, NewToken, OrderBody,
+    OverviewBody, ReportAnswer, ReportBatch, RevokeToken, Role, RolloutBody, RolloutOrder,
+    RolloutsBody, RotateToken, SafeBody, ServicesBody, StatusBody, StopExperiment, TokenSecret,
+    TokensBody,
 };
 
-use super::{comparisons, edge, operator, orders, safe, studies, tokens};
+use super::{comparisons, edge, operator, orders, overview, safe, studies, tokens};
 use crate::engine::Engine;
 
 /// Writes the schema of a body, a query or an answer.
@@ -80,6 +81,8 @@ pub(super) fn routes() -> Vec<Route> {
             => ServicesBody, "The services";
         get "/v1/status" READERS operator::status
             => StatusBody, "How the engine does";
+        get "/v1/overview" READERS overview::overview
+            => OverviewBody, "Each service at a glance: what runs, what it gains, what is held";
         get "/v1/aggregates" READERS operator::aggregates [query operator::ListQuery]
             => AggregatesBody, "Aggregates, in the order of their names";
         get "/v1/aggregate" READERS operator::aggregate [query operator::OneQuery]

@@ -290,7 +290,7 @@ pub(crate) struct Order {
 pub(crate) const REFUSED: &str = "refused";
 
 /// The action of a line that says which aggregates fell back to the safe configuration.
-const FELL_BACK: &str = "fell back";
+pub(crate) const FELL_BACK: &str = "fell back";
 /// It names so many of them.
 const FELL_BACK_MAX: usize = 20;
 
@@ -328,8 +328,7 @@ impl Line {
             0 => String::new(),
             more => format!(", and {more} more"),
         };
-        let detail =
-            format!("{} to the safe configuration: {}{more}", all.len(), named.join(", "));
+        let detail = format!("{} to the safe configuration: {}{more}", all.len(), named.join(", "));
         let (who, subject) = (ITSELF.to_owned(), service.to_owned());
         Some(Self { at_ms: now_ms, who, action: FELL_BACK, subject, detail })
     }

@@ -2,6 +2,7 @@
 
 mod bulk;
 mod compare;
+mod overview;
 mod state;
 mod study;
 mod token;
@@ -9,6 +10,7 @@ mod types;
 
 pub use bulk::{BulkBody, BulkChange, BulkOrder, BulkState};
 pub use compare::{ComparisonsBody, HostCompared, HostComparisons, MetricCompared, RuleCompared};
+pub use overview::{FellBack, Gain, HeldAggregate, InForceCount, OverviewBody, ServiceOverview};
 pub use state::{
     Audit, Counts, Damaged, ErrorBody, Hold, KnobInfo, Name, ReadyBody, Role, SafeOrder,
     ServiceInfo,
