@@ -17,6 +17,14 @@ use crate::{Failure, print, study};
 pub(crate) fn run(args: Engine) -> Result<(), Failure> {
     match args.command {
         EngineCommand::Run { config } => engine::run(&config).map_err(Failure::input),
+        EngineCommand::Demo { listen } => engine::demo(listen, |url, token| {
+            // Who closed standard output has the engine's own lines.
+            let _ = print(&format!(
+                "The dashboard: {url}\nSign in with this token, which goes when the demo ends:\n{token}\n\
+                 End it with Ctrl-C.\n"
+            ));
+        })
+        .map_err(Failure::input),
         EngineCommand::Status(ask) => {
             let status = client(&ask)?.status().map_err(Failure::input)?;
             show(&status, ask.json, engine::status_text)

@@ -40,6 +40,13 @@ pub(crate) enum EngineCommand {
         #[arg(long, value_name = "FILE", default_value = "/etc/trimtab/engine.toml")]
         config: PathBuf,
     },
+    /// Run an engine to look at, with traffic that is made up: a decision every two seconds, in a
+    /// temporary folder.
+    Demo {
+        /// The address, of this machine alone
+        #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:7480")]
+        listen: std::net::SocketAddr,
+    },
     /// Show the engine's state and its services.
     Status(AskEngine),
     /// List aggregates by name.

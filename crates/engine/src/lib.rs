@@ -18,6 +18,7 @@ mod closer;
 mod comparisons;
 mod config;
 mod dashboard;
+mod demo;
 mod engine;
 mod error;
 mod health;
@@ -43,6 +44,7 @@ mod who;
 
 pub use audit::check_audit;
 pub use config::{BrokerSettings, Config, ConfigError, Keep, Limits, PostgresSettings, Tls};
+pub use demo::demo;
 pub use error::Error;
 pub use keeping::{back_up_store, move_store};
 pub use logging::LogFormat;
