@@ -4,8 +4,8 @@ use serde::Serialize;
 use serde_json::{Map, Value, json};
 use trimtab_engine as engine;
 use trimtab_fleet_client::{
-    Action, Client, EndSafe, KnobInfo, Listing, Name, NewSafe, NewToken, OrderBody, RotateToken,
-    Secret, ServiceInfo, WhatIfAsked,
+    Action, BulkOrder, Client, EndSafe, KnobInfo, Listing, Name, NewSafe, NewToken, OrderBody,
+    RotateToken, Secret, ServiceInfo, WhatIfAsked,
 };
 
 use crate::args::{
@@ -17,6 +17,14 @@ use crate::{Failure, print, study};
 pub(crate) fn run(args: Engine) -> Result<(), Failure> {
     match args.command {
         EngineCommand::Run { config } => engine::run(&config).map_err(Failure::input),
+        EngineCommand::Demo { listen } => engine::demo(listen, |url, token| {
+            // Who closed standard output has the engine's own lines.
+            let _ = print(&format!(
+                "The dashboard: {url}\nSign in with this token, which goes when the demo ends:\n{token}\n\
+                 End it with Ctrl-C.\n"
+            ));
+        })
+        .map_err(Failure::input),
         EngineCommand::Status(ask) => {
             let status = client(&ask)?.status().map_err(Failure::input)?;
             show(&status, ask.json, engine::status_text)
@@ -74,9 +82,9 @@ pub(crate) fn run(args: Engine) -> Result<(), Failure> {
 }
 
 fn resume(args: Resume) -> Result<(), Failure> {
-    let Resume { aggregate, service, reason, ask } = args;
+    let Resume { aggregate, many, service, reason, ask } = args;
     if let Some(aggregate) = aggregate {
-        return give(Order { aggregate, reason, ask }, Action::Resume, None);
+        return give(Order { aggregate, many, reason, ask }, Action::Resume, None);
     }
     let end = EndSafe { services: service, reason };
     let body = client(&ask)?.end_safe(&end).map_err(Failure::input)?;
@@ -145,7 +153,34 @@ fn explain(name: &Name, last: usize, ask: &AskEngine) -> Result<(), Failure> {
     show(&both, ask.json, |both| engine::explain_text(both.aggregate, both.history))
 }
 
+/// What stands for every service, or for every subnet.
+const ALL: &str = "all";
+
+/// The order for many aggregates that is meant; none where it is for one.
+fn for_many(order: &Order, action: Action) -> Option<BulkOrder> {
+    let Order { aggregate: Name { service, prefix }, many, reason, .. } = order;
+    let is_many = many.within || many.dry_run || service == ALL || prefix == ALL;
+    let named = |name: &String| (name != ALL).then(|| name.clone());
+    is_many.then(|| BulkOrder {
+        service: named(service),
+        within: named(prefix),
+        action,
+        knobs: None,
+        interval: None,
+        reason: reason.clone(),
+        dry_run: many.dry_run,
+    })
+}
+
+fn give_to_many(order: &BulkOrder, ask: &AskEngine) -> Result<(), Failure> {
+    let body = client(ask)?.order_all(order).map_err(Failure::input)?;
+    show(&body, ask.json, engine::bulk_text)
+}
+
 fn give(order: Order, action: Action, interval: Option<i64>) -> Result<(), Failure> {
+    if let Some(many) = for_many(&order, action) {
+        return give_to_many(&BulkOrder { interval, ..many }, &order.ask);
+    }
     let Name { service, prefix } = order.aggregate;
     let reason = order.reason;
     let body = OrderBody { service, prefix, action, version: None, knobs: None, interval, reason };
@@ -156,13 +191,21 @@ fn give(order: Order, action: Action, interval: Option<i64>) -> Result<(), Failu
 /// Pins another algorithm, or the knobs that are named, and the others as they are in force, as the
 /// dashboard does; refused when these change meanwhile.
 fn pin(order: Order, named: &[(String, f64)], algorithm: Option<&str>) -> Result<(), Failure> {
+    let named: Map<String, Value> =
+        named.iter().map(|(knob, value)| (knob.clone(), (*value).into())).collect();
+    if let Some(many) = for_many(&order, Action::Pin) {
+        let knobs = algorithm.map_or(Value::from(named), |name| json!({ "algorithm": name }));
+        return give_to_many(&BulkOrder { knobs: Some(knobs), ..many }, &order.ask);
+    }
     let client = client(&order.ask)?;
     let services = client.services().map_err(Failure::input)?.services;
     let before = client.aggregate(&order.aggregate).map_err(Failure::input)?;
     let service = services.iter().find(|service| service.name == before.service);
     let knobs = match algorithm {
         Some(algorithm) => json!({ "algorithm": algorithm }),
-        None => every_knob(service, &before.configuration, named).into(),
+        None => service
+            .map_or(named.clone(), |one| one.knobs_with(&before.configuration, &named))
+            .into(),
     };
     let Name { service, prefix } = order.aggregate;
     let body = OrderBody {
@@ -178,20 +221,6 @@ fn pin(order: Order, named: &[(String, f64)], algorithm: Option<&str>) -> Result
     show(&after, order.ask.json, |after| {
         engine::aggregate_text(after) + &changes(&before.configuration, &after.configuration)
     })
-}
-
-/// The knobs that are learnt: as they are named, else as they are in force. Those of another
-/// algorithm are left out.
-fn every_knob(
-    service: Option<&ServiceInfo>,
-    in_force: &Value,
-    named: &[(String, f64)],
-) -> Map<String, Value> {
-    let running = service.filter(|service| in_force["algorithm"] == service.algorithm);
-    let learnt = running.into_iter().flat_map(|service| &service.knobs);
-    let value = |knob: &KnobInfo| in_force["knobs"].get(&knob.name).cloned();
-    let kept = learnt.filter_map(|knob| Some((knob.name.clone(), value(knob)?)));
-    kept.chain(named.iter().map(|(knob, value)| (knob.clone(), (*value).into()))).collect()
 }
 
 /// What became of the algorithm and of each knob.
@@ -234,26 +263,33 @@ fn token(command: TokenCommand) -> Result<(), Failure> {
 
 #[cfg(test)]
 mod tests {
+    use clap::Parser as _;
     use serde_json::json;
 
     use super::*;
 
-    /// `pin gamma=900` put startup_rate_max back to its safe value, which the dashboard does not.
+    /// The order for many aggregates that a command line means.
+    fn means(words: &str) -> Option<BulkOrder> {
+        let words = ["trimtab", "engine", "pause"].into_iter().chain(words.split(' '));
+        let args = crate::args::Cli::try_parse_from(words).expect("it is understood");
+        let crate::args::Command::Engine(engine) = args.command else { panic!("the engine") };
+        let EngineCommand::Pause(order) = engine.command else { panic!("a pause") };
+        for_many(&order, Action::Pause)
+    }
+
     #[test]
-    fn what_is_not_named_stays_as_it_is_in_force() {
-        let range = |name: &str| json!({ "name": name, "min": 1.0, "max": 5000.0 });
-        let service = serde_json::from_value(json!({
-            "name": "tv", "interval_ms": 1000, "algorithm": "vivace", "reward": "mean(throughput)",
-            "knobs": [range("gamma"), range("startup_rate_max")],
-        }));
-        let service: ServiceInfo = service.unwrap();
-        let pinned = |algorithm: &str| {
-            let knobs = json!({ "gamma": 400.0, "startup_rate_max": 1000.0, "fixed": 1.0 });
-            let in_force = json!({ "algorithm": algorithm, "knobs": knobs });
-            Value::from(every_knob(Some(&service), &in_force, &[("gamma".to_owned(), 900.0)]))
+    fn an_order_is_for_one_aggregate_unless_it_says_otherwise() {
+        assert_eq!(means("tv/203.0.113.0/24 --reason test"), None);
+        let chosen = |words: &str| {
+            let BulkOrder { service, within, dry_run, .. } = means(words).expect("for many");
+            (service, within, dry_run)
         };
-        assert_eq!(pinned("vivace"), json!({ "gamma": 900.0, "startup_rate_max": 1000.0 }));
-        assert_eq!(pinned("allegro"), json!({ "gamma": 900.0 }), "its knobs are its own");
+        let (tv, within) = (Some("tv".to_owned()), Some("203.0.112.0/20".to_owned()));
+        assert_eq!(chosen("tv/203.0.112.0/20 --within"), (tv.clone(), within.clone(), false));
+        assert_eq!(chosen("tv/203.0.112.0/20 --dry-run"), (tv.clone(), within.clone(), true));
+        assert_eq!(chosen("tv/all"), (tv, None, false));
+        assert_eq!(chosen("all/203.0.112.0/20"), (None, within, false));
+        assert_eq!(chosen("all/all --dry-run"), (None, None, true));
     }
 
     #[test]

@@ -22,6 +22,8 @@ use crate::study_args::{ExperimentCommand, RolloutCommand};
   trimtab engine what-if tv --algorithm bbr
   trimtab engine pin tv/203.0.113.0/24 gamma=900 --reason 'trouble at the peer'
   trimtab engine pin tv/203.0.113.0/24 --algorithm bbr
+  trimtab engine pause tv/203.0.112.0/20 --within --dry-run
+  trimtab engine resume tv/all
   trimtab engine experiment start tv gamma-900 --treatment gamma=900 --block 6 --length 432 --metric reward --guard 'mean(loss) < +20%'
   trimtab engine rollout start tv gamma-900 --to gamma=900 --metric reward --guard 'mean(loss) < +20%'
 
@@ -38,6 +40,13 @@ pub(crate) enum EngineCommand {
         /// The configuration
         #[arg(long, value_name = "FILE", default_value = "/etc/trimtab/engine.toml")]
         config: PathBuf,
+    },
+    /// Run an engine to look at, with traffic that is made up: a decision every two seconds, in a
+    /// temporary folder.
+    Demo {
+        /// The address, of this machine alone
+        #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:7480")]
+        listen: std::net::SocketAddr,
     },
     /// Show the engine's state and its services.
     Status(AskEngine),
@@ -218,9 +227,11 @@ pub(crate) enum TokenCommand {
 
 #[derive(Debug, Args)]
 pub(crate) struct Resume {
-    /// The aggregate, e.g. tv/203.0.113.0/24
+    /// The aggregate, e.g. tv/203.0.113.0/24, or tv/all
     #[arg(value_parser = aggregate)]
     pub(crate) aggregate: Option<Name>,
+    #[command(flatten)]
+    pub(crate) many: Many,
     /// Without an aggregate: end the order for this service only; may be given several times
     #[arg(long, value_name = "NAME", conflicts_with = "aggregate")]
     pub(crate) service: Vec<String>,
@@ -262,12 +273,25 @@ pub(crate) enum AuditKind {
     Refused,
 }
 
-/// An order for an aggregate.
+/// An order for many aggregates.
+#[derive(Clone, Copy, Debug, Args)]
+pub(crate) struct Many {
+    /// Every aggregate within the subnet, e.g. those of tv/203.0.112.0/20: on all, or on none
+    #[arg(long, requires = "aggregate")]
+    pub(crate) within: bool,
+    /// Change nothing, and list what would change
+    #[arg(long, requires = "aggregate")]
+    pub(crate) dry_run: bool,
+}
+
+/// An order for an aggregate, or for many.
 #[derive(Debug, Args)]
 pub(crate) struct Order {
-    /// The aggregate, e.g. tv/203.0.113.0/24
+    /// The aggregate, e.g. tv/203.0.113.0/24, or tv/all, all/203.0.113.0/24 or all/all
     #[arg(value_parser = aggregate)]
     pub(crate) aggregate: Name,
+    #[command(flatten)]
+    pub(crate) many: Many,
     /// Why, for the audit log
     #[arg(long, value_name = "TEXT", default_value = "")]
     pub(crate) reason: String,

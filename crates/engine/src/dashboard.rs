@@ -8,12 +8,19 @@ use axum::routing::get;
 
 use crate::engine::Engine;
 
-const FILES: [(&str, &str, &str); 10] = [
+const FILES: [(&str, &str, &str); 13] = [
     ("/", "text/html; charset=utf-8", include_str!("dashboard/index.html")),
     ("/assets/style.css", "text/css; charset=utf-8", include_str!("dashboard/style.css")),
     ("/assets/api.js", "text/javascript; charset=utf-8", include_str!("dashboard/api.js")),
     ("/assets/chart.js", "text/javascript; charset=utf-8", include_str!("dashboard/chart.js")),
     ("/assets/views.js", "text/javascript; charset=utf-8", include_str!("dashboard/views.js")),
+    (
+        "/assets/overview.js",
+        "text/javascript; charset=utf-8",
+        include_str!("dashboard/overview.js"),
+    ),
+    ("/assets/words.js", "text/javascript; charset=utf-8", include_str!("dashboard/words.js")),
+    ("/assets/begin.js", "text/javascript; charset=utf-8", include_str!("dashboard/begin.js")),
     ("/assets/studies.js", "text/javascript; charset=utf-8", include_str!("dashboard/studies.js")),
     ("/assets/hosts.js", "text/javascript; charset=utf-8", include_str!("dashboard/hosts.js")),
     ("/assets/safe.js", "text/javascript; charset=utf-8", include_str!("dashboard/safe.js")),

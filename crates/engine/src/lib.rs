@@ -18,6 +18,7 @@ mod closer;
 mod comparisons;
 mod config;
 mod dashboard;
+mod demo;
 mod engine;
 mod error;
 mod health;
@@ -38,10 +39,12 @@ mod studies;
 mod study_tables;
 mod tables;
 mod tokens;
+mod webhooks;
 mod who;
 
 pub use audit::check_audit;
 pub use config::{BrokerSettings, Config, ConfigError, Keep, Limits, PostgresSettings, Tls};
+pub use demo::demo;
 pub use error::Error;
 pub use keeping::{back_up_store, move_store};
 pub use logging::LogFormat;
@@ -49,7 +52,7 @@ pub use run::run;
 pub use store::{AuditCheck, AuditMark, Moved, StoreError, Tampered};
 pub use study_tables::{experiment_text, experiments_text, rollout_text, rollouts_text};
 pub use tables::{
-    aggregate_text, aggregates_text, audit_check_text, audit_text, comparisons_text, explain_text,
-    moved_text, safe_text, status_text, tokens_text, what_if_text,
+    aggregate_text, aggregates_text, audit_check_text, audit_text, bulk_text, comparisons_text,
+    explain_text, moved_text, safe_text, status_text, tokens_text, what_if_text,
 };
 pub use tokens::{add_token, list_tokens, revoke_token, rotate_token};

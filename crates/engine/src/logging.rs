@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use serde::{Deserialize, Serialize};
 
 use crate::clock::now_ms;
-use crate::tables::time;
+use crate::tables::iso_time;
 
 /// How a line of the log is written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
@@ -41,8 +41,8 @@ fn line(format: LogFormat, level: &str, message: &str, now_ms: i64) -> String {
         (LogFormat::Text, "info") => format!("trimtab engine: {message}"),
         (LogFormat::Text, level) => format!("trimtab engine: {level}: {message}"),
         (LogFormat::Json, level) => {
-            let at = format!("{}.{:03}Z", time(now_ms).replace(' ', "T"), now_ms.rem_euclid(1000));
-            let object = Object { time: at, level, target: "trimtab_engine", message };
+            let object =
+                Object { time: iso_time(now_ms), level, target: "trimtab_engine", message };
             serde_json::to_string(&object).expect("a line is plain data")
         }
     }

@@ -87,6 +87,9 @@ pub(crate) struct Metrics {
     reward_counts: Family<[(&'static str, String); 2], Counter>,
     latency: Family<Label, Histogram, fn() -> Histogram>,
     edges: Family<Label, Gauge>,
+    /// Attempts by webhook, and by what became of them.
+    webhooks: Family<[(&'static str, String); 2], Counter>,
+    webhook_behind: Family<Label, Gauge<f64, AtomicU64>>,
     report_age: Family<Label, Gauge<f64, AtomicU64>>,
 }
 
@@ -182,6 +185,17 @@ impl Metrics {
                 Family::new_with_constructor(|| Histogram::new(LATENCY_BOUNDS_S)),
             ),
             edges: counted(r, "edges", "Edges with a valid token that ever reported, by state"),
+            webhooks: counted(
+                r,
+                "webhooks",
+                "Attempts to send an event: delivered, failed, or given up",
+            ),
+            webhook_behind: timed(
+                r,
+                "webhook_behind",
+                "How long ago the event happened that a webhook does not take",
+                Family::default(),
+            ),
             report_age: timed(
                 r,
                 "report_age",
@@ -217,6 +231,18 @@ impl Metrics {
                 mean.set(mean.get() + weight * (reward - mean.get()));
             }
         }
+    }
+
+    /// An attempt to send an event was `delivered`, `failed` or `given_up`.
+    pub(crate) fn webhook(&self, name: &str, outcome: &str) {
+        let labels = [("webhook", name.to_owned()), ("outcome", outcome.to_owned())];
+        self.webhooks.get_or_create(&labels).inc();
+    }
+
+    /// How old the event is that a webhook does not take.
+    pub(crate) fn webhook_behind(&self, name: &str, age_ms: i64) {
+        let behind = self.webhook_behind.get_or_create(&[("webhook", name.to_owned())]).clone();
+        behind.set(age_ms as f64 / 1000.0);
     }
 
     /// How long ago edges reported last, in ms, and after how long one is silent.
@@ -316,6 +342,8 @@ mod tests {
         metrics.shown("tv", [shown("learnt"), shown("safe")].iter());
         metrics.edges(vec![1000], 60_000);
         drop((metrics.latency().read(), metrics.latency().write()));
+        metrics.webhook("chat", "given_up");
+        metrics.webhook_behind("chat", 1000);
         metrics.batch("kept", (3, 1), 2);
         metrics.reports_refused(1);
         metrics.closed("tv", 5, 4, 0.2);

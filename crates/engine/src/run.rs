@@ -18,7 +18,7 @@ use crate::logging::{log, use_format, warn};
 use crate::server::{Certificate, serve};
 use crate::services::Services;
 use crate::store::{Lengths, Postgres, Shared, Sqlite, Store};
-use crate::{api, closer, safe};
+use crate::{api, closer, safe, webhooks};
 
 /// Runs the engine by a configuration until SIGTERM or SIGINT; SIGHUP reads the services, the
 /// certificate and the names of clients again.
@@ -119,6 +119,7 @@ async fn run_with(
         audit_ms: config.keep_audit.as_millis() as i64,
     };
     let closer = closer::start(Arc::clone(&engine), keeps)?;
+    let couriers = start_webhooks(&engine, config).await?;
     let scheme = if config.tls.is_some() { "https" } else { "http" };
     log(&format!(
         "listens at {scheme}://{address}, with the services of {}, and keeps all in {}",
@@ -147,9 +148,21 @@ async fn run_with(
     let _ = engine.changes.send(Arc::default());
     let _ = end.send(true);
     let _ = serving.await;
+    // One that panicked has told why.
+    couriers.into_iter().for_each(|courier| drop(courier.join()));
     closer
         .join()
         .map_err(|_| Error::system("close intervals", "its thread panicked; the message is above"))
+}
+
+/// Starts what sends events. From then on none is missed.
+async fn start_webhooks(
+    engine: &Arc<Engine>,
+    config: &Config,
+) -> Result<Vec<std::thread::JoinHandle<()>>, Error> {
+    let (engine, hooks) = (Arc::clone(engine), config.webhooks.clone());
+    let started = tokio::task::spawn_blocking(move || webhooks::start(&engine, &hooks));
+    started.await.map_err(|e| Error::system("start what sends events", e))?
 }
 
 /// Reads what may change while the engine runs; what is wrong is said, and nothing of it is taken over.

@@ -6,8 +6,8 @@ use comfy_table::{CellAlignment, Table};
 use serde_json::Value;
 use trimtab_fleet_client::experiment::Effect;
 use trimtab_fleet_client::{
-    AggregateBody, AggregatesBody, AuditBody, ComparisonsBody, DecisionsBody, Expiring, SafeBody,
-    SafeOrder, StatusBody, Token, WhatIfBody,
+    AggregateBody, AggregatesBody, AuditBody, BulkBody, BulkChange, BulkState, ComparisonsBody,
+    DecisionsBody, Expiring, SafeBody, SafeOrder, StatusBody, Token, WhatIfBody,
 };
 
 use crate::certified::CERTIFIED;
@@ -27,6 +27,11 @@ pub(crate) fn time(ms: i64) -> String {
         if month < 10 { (month + 3, year + era * 400) } else { (month - 9, year + era * 400 + 1) };
     let (hour, minute) = (second / 3600, second / 60 % 60);
     format!("{year:04}-{month:02}-{of_month:02} {hour:02}:{minute:02}:{:02}", second % 60)
+}
+
+/// A time with its milliseconds, as RFC 3339 writes it: `2026-11-22T04:20:00.042Z`.
+pub(crate) fn iso_time(ms: i64) -> String {
+    format!("{}.{:03}Z", time(ms).replace(' ', "T"), ms.rem_euclid(1000))
 }
 
 pub(crate) fn number(value: Option<f64>) -> String {
@@ -223,6 +228,29 @@ pub fn aggregate_text(one: &AggregateBody) -> String {
         one.configuration["algorithm"].as_str().unwrap_or("-"),
         knobs(&one.configuration)
     )
+}
+
+/// What an order for many aggregates changed, or would change.
+pub fn bulk_text(body: &BulkBody) -> String {
+    let verb = if body.done { "changed" } else { "would change" };
+    let mut text = format!(
+        "{verb} {} aggregates; {} are as ordered already\n",
+        body.changes.len(),
+        body.unchanged
+    );
+    if body.changes.is_empty() {
+        return text;
+    }
+    let state = |one: &BulkState| {
+        let algorithm = one.configuration["algorithm"].as_str().unwrap_or("-");
+        format!("{}, {algorithm} {}", one.hold.name(), knobs(&one.configuration))
+    };
+    let mut rows = table(["AGGREGATE", "BEFORE", "AFTER"], &[]);
+    for BulkChange { service, prefix, before, after } in &body.changes {
+        rows.add_row([format!("{service}/{prefix}"), state(before), state(after)]);
+    }
+    text.push_str(&finish(&rows));
+    text
 }
 
 /// An aggregate and why it is as it is.

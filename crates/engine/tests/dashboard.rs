@@ -10,7 +10,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use browser::Browser;
-use trimtab_fleet_client::{Action, Hold, Name, NewExperiment, NewRollout, OrderBody};
+use trimtab_fleet_client::{Action, Hold, Name, NewRollout, OrderBody};
 
 use common::{Process, Site, batch, now_ms, report};
 use serde_json::json;
@@ -67,7 +67,7 @@ fn fits_a_phone(browser: &mut Browser, picture: Option<&std::path::Path>) {
     );
     assert_eq!(cut, json!([]), "labels that are cut");
     let least = browser.value(
-        "Math.min(...[...document.querySelectorAll('main svg text, main .axis, tbody td')]
+        "Math.min(...[...document.querySelectorAll('main svg text, main .axis, main p, main dd, tbody td')]
             .filter((one) => one.textContent.trim() !== '')
             .map((one) => one.closest('svg')
                 ? one.getBoundingClientRect().height / 1.15
@@ -90,11 +90,133 @@ fn fits_a_phone(browser: &mut Browser, picture: Option<&std::path::Path>) {
     browser.tell("Emulation.clearDeviceMetricsOverride", &json!({}));
 }
 
+/// Goes to a page by the links at the top.
+fn go_to(browser: &mut Browser, page: &str) {
+    browser.value("document.body.focus(); document.querySelector('.skip').focus()");
+    browser.tab_to(&format!("at.textContent === '{page}' && at.closest('nav') !== null"));
+    browser.press("Enter");
+}
+
+/// Every text stands out from what is behind it: WCAG 2.2, 1.4.3 asks for 4.5 to 1.
+fn is_legible(browser: &mut Browser) {
+    let faint = browser.value(
+        "(() => {
+            const parts = (color) => color.match(/[\\d.]+/g).map(Number);
+            const light = (color) => {
+                const [r, g, b] = parts(color).map((v) => v / 255)
+                    .map((v) => v <= 0.04045 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4);
+                return 0.2126 * r + 0.7152 * g + 0.0722 * b;
+            };
+            const ground = (one) => {
+                const color = getComputedStyle(one).backgroundColor;
+                return parts(color)[3] === 0 ? ground(one.parentElement) : color;
+            };
+            const own = (one) => [...one.childNodes].some((n) => n.nodeType === 3 && n.data.trim());
+            return [...document.querySelectorAll('header *, main *')]
+                .filter((one) => own(one) && one.getBoundingClientRect().width > 0 && !one.closest('svg'))
+                .filter((one) => {
+                    const [a, b] = [light(getComputedStyle(one).color), light(ground(one))];
+                    return (Math.max(a, b) + 0.05) / (Math.min(a, b) + 0.05) < 4.5;
+                })
+                .map((one) => one.outerHTML.slice(0, 80));
+        })()",
+    );
+    assert_eq!(faint, json!([]), "hard to read");
+}
+
+/// The first page: what each service runs, tries, gains and holds, at both widths, light and dark.
+fn overview_at_a_glance(browser: &mut Browser, pictures: Option<&std::path::Path>) {
+    browser.until("document.querySelectorAll('section.service').length === 2");
+    let text = "document.querySelector('section.service[aria-label=tv]').innerText";
+    for said in [
+        "Learnt vs. the safe configuration",
+        "A decision for each aggregate every 1 s",
+        "Reward: mean(throughput)",
+        "vivace, bbr, copa:mvfst; no experiment and no rollout",
+        "nobody within a day",
+    ] {
+        browser.until(&format!("{text}.includes('{said}')"));
+    }
+    // The bar has a part for each that the words name, as wide as they say.
+    let parts = browser.value(
+        "[...document.querySelectorAll('section.service[aria-label=tv] .share .part')]
+            .map((part) => [Number(part.dataset.share), part.getBoundingClientRect().width])",
+    );
+    let parts: Vec<(f64, f64)> = serde_json::from_value(parts).expect("numbers");
+    assert_eq!(parts.iter().map(|part| part.0).sum::<f64>(), SUBNETS.len() as f64);
+    let widths: f64 = parts.iter().map(|part| part.1).sum();
+    for (count, width) in parts {
+        assert!((width / widths - count / SUBNETS.len() as f64).abs() < 0.02, "{count} {width}");
+    }
+    browser.until(
+        "document.querySelector('section.service[aria-label=vod]').innerText.includes('no edge has reported')",
+    );
+    is_legible(browser);
+    let dark = json!({ "features": [{ "name": "prefers-color-scheme", "value": "dark" }] });
+    browser.tell("Emulation.setEmulatedMedia", &dark);
+    is_legible(browser);
+    if let Some(folder) = pictures {
+        browser.picture(&folder.join("engine-overview-dark.png"));
+    }
+    browser.tell("Emulation.setEmulatedMedia", &json!({ "features": [] }));
+    let file = pictures.map(|folder| folder.join("engine-overview-phone.png"));
+    fits_a_phone(browser, file.as_deref());
+}
+
+/// Begins the experiment `safe-or-not` in its dialog; a knob without a value is refused there.
+fn begin_by_keyboard(browser: &mut Browser) {
+    go_to(browser, "Experiments");
+    browser.tab_to("at.textContent === 'New experiment…'");
+    browser.press("Enter");
+    browser.until("document.activeElement?.name === 'name'");
+    browser.write("safe-or-not");
+    browser.tab_to("at.name === 'treatment'");
+    browser.write("gamma=");
+    browser.tab_to("at.name === 'length'");
+    browser.value("document.activeElement.select()");
+    browser.write("24");
+    browser.tab_to("at.name === 'guards'");
+    browser.write("mean(throughput) > -50%");
+    browser.tab_to("at.name === 'reason'");
+    browser.press("Enter");
+    browser.until("document.querySelector('dialog [role=alert]').textContent.includes('write e.g. gamma=900')");
+    browser.value("document.querySelector('dialog input[name=treatment]').focus()");
+    browser.value("document.activeElement.select()");
+    browser.write("safe");
+    browser.press("Enter");
+    browser.until("document.querySelector('h2')?.textContent.startsWith('tv: safe-or-not')");
+}
+
+/// Makes a token, whose secret is shown once and works, and revokes it.
+fn tokens_by_keyboard(browser: &mut Browser, engine: &Process) {
+    go_to(browser, "Tokens");
+    browser.until("document.querySelectorAll('tbody tr').length === 3");
+    fits_a_phone(browser, None);
+    browser.tab_to("at.textContent === 'New token…'");
+    browser.press("Enter");
+    browser.until("document.activeElement?.name === 'name'");
+    browser.write("sam");
+    browser.press("Enter");
+    browser.until("document.querySelector('dialog .secret') !== null");
+    let secret = browser.value("document.querySelector('dialog .secret').value");
+    let sam = engine.client(secret.as_str().expect("a secret"));
+    assert_eq!(sam.status().expect("it is valid").role, trimtab_fleet_client::Role::Viewer);
+    browser.tab_to("at.textContent === 'Done'");
+    browser.press("Enter");
+    browser.until("document.querySelectorAll('tbody tr').length === 4");
+    let shown = browser.value("document.documentElement.outerHTML");
+    assert!(!shown.as_str().expect("a page").contains(secret.as_str().expect("a secret")), "once");
+    browser.tab_to("at.textContent === 'Revoke' && at.closest('tr').textContent.startsWith('sam')");
+    browser.press("Enter");
+    browser.tab_to("at.textContent === 'Yes'");
+    browser.press("Enter");
+    browser.until("document.querySelector('.hold.revoked') !== null");
+    assert!(sam.status().is_err(), "it is revoked");
+}
+
 /// Opens an experiment or a rollout from the list, which has so many rows.
 fn open_study(browser: &mut Browser, name: &str, rows: usize) {
-    browser.value("document.body.focus(); document.querySelector('.skip').focus()");
-    browser.tab_to("at.textContent === 'Experiments'");
-    browser.press("Enter");
+    go_to(browser, "Experiments");
     browser.until(&format!("document.querySelectorAll('tbody tr').length === {rows}"));
     browser.tab_to(&format!("at.textContent === '{name}'"));
     browser.press("Enter");
@@ -107,7 +229,12 @@ fn experiments_by_keyboard(
     site: &Site,
     pictures: Option<&std::path::Path>,
 ) {
-    // One was pinned before, and at least four have to learn.
+    // One was pinned before, which the overview says, and at least four have to learn.
+    go_to(browser, "Overview");
+    let held = format!("'{} pinned by kim, '", SUBNETS[1]);
+    browser.until(&format!(
+        "document.querySelector('section.service[aria-label=tv]')?.innerText.includes({held})"
+    ));
     let client = engine.client(&site.operator);
     let (service, prefix) = ("tv".to_owned(), SUBNETS[1].to_owned());
     let resume = OrderBody {
@@ -120,23 +247,20 @@ fn experiments_by_keyboard(
         reason: String::new(),
     };
     client.order(&resume).expect("it learns again");
-    let new = NewExperiment {
-        service: service.clone(),
-        name: "safe-or-not".to_owned(),
-        control: Arm::Learn,
-        treatment: Arm::Safe,
-        design: Design::Prefixes { share: 0.5 },
-        length: 24,
-        start: None,
-        wash_out: None,
-        metric: "reward".to_owned(),
-        guards: vec!["mean(throughput) > -50%".to_owned()],
-        seed: Some(1),
-        reason: String::new(),
-    };
-    client.begin_experiment(&new).expect("it begins");
+    begin_by_keyboard(browser);
+    let begun = client.experiment("tv", "safe-or-not").expect("it is there");
+    assert_eq!((&begun.spec.control, &begun.spec.treatment), (&Arm::Learn, &Arm::Safe));
+    assert_eq!((begun.spec.design, begun.spec.length), (Design::Prefixes { share: 0.5 }, 24));
     let seconds = if pictures.is_some() { 18 } else { 8 };
     serve_traffic(engine, site, 1000..1000 + seconds);
+    go_to(browser, "Overview");
+    browser.until(
+        "document.querySelector('section.service[aria-label=tv]')?.innerText
+            .includes('safe-or-not (experiment): safe vs. learn')",
+    );
+    if let Some(folder) = pictures {
+        browser.picture(&folder.join("engine-overview.png"));
+    }
     open_study(browser, "safe-or-not", 1);
     browser.until("document.querySelector('h2')?.textContent === 'tv: safe-or-not running'");
     // Both arms over time, the effect with its interval, and the guard with its own.
@@ -247,14 +371,15 @@ fn aggregates_are_found_explained_and_paused_by_keyboard() {
     browser.until("document.activeElement?.id === 'token' && document.activeElement.value === ''");
     browser.write(&site.operator);
     browser.press("Enter");
-    browser.until("document.querySelectorAll('tbody tr').length === 4");
-    if let Some(folder) = &pictures {
-        browser.picture(&folder.join("engine-list.png"));
-    }
+    overview_at_a_glance(&mut browser, pictures.as_deref());
 
     // The search is a key away, and shows what it finds while one types.
     browser.press("/");
     browser.until("document.activeElement?.id === 'search'");
+    browser.until("document.querySelectorAll('tbody tr').length === 4");
+    if let Some(folder) = &pictures {
+        browser.picture(&folder.join("engine-list.png"));
+    }
     browser.write("203.0.113");
     browser.until("document.querySelectorAll('tbody tr').length === 1");
     browser.tab_to("at.textContent === '203.0.113.0/24'");
@@ -301,13 +426,11 @@ fn aggregates_are_found_explained_and_paused_by_keyboard() {
     browser.until("document.querySelector('dialog input[name=gamma]').disabled");
     browser.tab_to("at.textContent === 'Pin'");
     browser.press("Enter");
-    browser.until("document.querySelector('main').textContent.includes(' of copa: competitive 0, delta 0.04')");
+    browser.until("/ of copa: .*delta 0.04/.test(document.querySelector('main').textContent)");
     let pinned = client.aggregate(&name(SUBNETS[1])).unwrap();
     assert_eq!(pinned.configuration["algorithm"], "copa");
 
-    browser.value("document.body.focus(); document.querySelector('.skip').focus()");
-    browser.tab_to("at.textContent === 'Audit log'");
-    browser.press("Enter");
+    go_to(&mut browser, "Audit log");
     browser.until("document.querySelector('h2')?.textContent === 'Audit log'");
     let lines = browser.value(
         "[...document.querySelectorAll('tbody tr')].map((row) => row.children[2].textContent)",
@@ -319,6 +442,7 @@ fn aggregates_are_found_explained_and_paused_by_keyboard() {
     experiments_by_keyboard(&mut browser, &engine, &site, pictures.as_deref());
 
     everything_safe_by_keyboard(&mut browser, &engine, &site, pictures.as_deref());
+    tokens_by_keyboard(&mut browser, &engine);
 
     // Who likes it dark gets it dark.
     let ground = "getComputedStyle(document.body).backgroundColor";

@@ -8,11 +8,11 @@ use serde::de::DeserializeOwned;
 use ureq::RequestBuilder;
 
 use crate::api::{
-    AggregateBody, AggregatesBody, AuditBody, ComparisonsBody, ConfigurationAnswer,
-    ConfigurationQuery, DecisionsBody, Done, EndSafe, ErrorBody, ExperimentBody, ExperimentsBody,
-    Hold, HostComparisons, Name, NewExperiment, NewRollout, NewSafe, OrderBody, ReportAnswer,
-    ReportBatch, RolloutBody, RolloutOrder, RolloutsBody, SafeBody, ServicesBody, StatusBody,
-    StopExperiment, WhatIfBody,
+    AggregateBody, AggregatesBody, AuditBody, BulkBody, BulkOrder, ComparisonsBody,
+    ConfigurationAnswer, ConfigurationQuery, DecisionsBody, Done, EndSafe, ErrorBody,
+    ExperimentBody, ExperimentsBody, Hold, HostComparisons, Name, NewExperiment, NewRollout,
+    NewSafe, OrderBody, ReportAnswer, ReportBatch, RolloutBody, RolloutOrder, RolloutsBody,
+    SafeBody, ServicesBody, StatusBody, StopExperiment, WhatIfBody,
 };
 use crate::error::Error;
 use crate::identity::Identity;
@@ -204,6 +204,14 @@ impl Client {
     /// The engine is not there, or refuses.
     pub fn order(&self, order: &OrderBody) -> Result<AggregateBody, Error> {
         self.post("/v1/aggregate", order)
+    }
+
+    /// The same for every aggregate that fits, or for none; or what that would change.
+    ///
+    /// # Errors
+    /// The engine is not there, or refuses.
+    pub fn order_all(&self, order: &BulkOrder) -> Result<BulkBody, Error> {
+        self.post("/v1/aggregates/order", order)
     }
 
     /// Puts services on their safe configurations, all aggregates at once.

@@ -4,7 +4,9 @@
 use std::fs;
 use std::io::{BufRead, BufReader, Write};
 use std::net::TcpListener;
+use std::process::{Command, Stdio};
 use std::thread;
+use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
@@ -96,4 +98,36 @@ fn what_if_asks_the_engine_and_prints_its_estimates() {
     assert_eq!(asked.join().unwrap(), [(); 2].map(|()| format!("GET {path} HTTP/1.1")));
     let neither = error(dir.path(), &["engine", "what-if", "tv"]);
     assert!(neither.contains("KNOB=VALUE"), "{neither}");
+}
+
+#[test]
+fn a_demo_decides_within_a_minute_and_ends_in_good_order() {
+    let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let mut demo = Command::new(env!("CARGO_BIN_EXE_trimtab"))
+        .args(["engine", "demo", "--listen", &format!("127.0.0.1:{port}")])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let lines = BufReader::new(demo.stdout.take().unwrap()).lines();
+    let token = lines.map_while(Result::ok).find(|line| line.starts_with("trimtab_")).unwrap();
+    let status = || {
+        let ask = ["engine", "status", "--json", "--engine", &format!("http://127.0.0.1:{port}")];
+        let mut command = Command::new(env!("CARGO_BIN_EXE_trimtab"));
+        let out = command.args(ask).env("TRIMTAB_TOKEN", &token).output().unwrap();
+        serde_json::from_slice::<Value>(&out.stdout).ok()
+    };
+    let end = Instant::now() + Duration::from_secs(60);
+    loop {
+        let decisions = status().and_then(|status| status["counts"]["decisions"].as_i64());
+        // Each of the twelve aggregates, twice.
+        if decisions >= Some(24) {
+            break;
+        }
+        assert!(Instant::now() < end, "{decisions:?}");
+        thread::sleep(Duration::from_millis(200));
+    }
+    let pid = demo.id().to_string();
+    assert!(Command::new("kill").args(["-INT", &pid]).status().unwrap().success());
+    assert!(demo.wait().unwrap().success());
 }

@@ -4,6 +4,8 @@ mod comparisons;
 mod edge;
 mod gate;
 mod operator;
+mod orders;
+mod overview;
 mod refusal;
 mod routes;
 mod safe;

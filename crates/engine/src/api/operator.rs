@@ -8,20 +8,19 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
 use trimtab_fleet_client::{
-    Action, AggregateBody, AggregatesBody, AuditBody, DecisionBody, DecisionsBody, Hold, Name,
-    OrderBody, ServicesBody, StatusBody,
+    AggregateBody, AggregatesBody, AuditBody, DecisionBody, DecisionsBody, Hold, Name,
+    ServicesBody, StatusBody,
 };
 
-use super::gate::{Asked, Asker, Sent};
+use super::gate::{Asked, Asker};
 use super::refusal::Refusal;
 use crate::clock::now_ms;
 use crate::engine::Engine;
-use crate::learning::Wish;
 use crate::safe;
-use crate::store::{Decided, Order, Row, Search};
+use crate::store::{Decided, Row, Search};
 
 /// Rows of one page.
-const PAGE_MAX: usize = 1000;
+pub(super) const PAGE_MAX: usize = 1000;
 const PAGE: usize = 50;
 
 /// Rows of a page, and one more, which tells whether there are more.
@@ -36,7 +35,7 @@ fn cut<T>(mut rows: Vec<T>, limit: usize) -> (Vec<T>, bool) {
     (rows, more)
 }
 
-fn json(text: &str) -> Value {
+pub(super) fn json(text: &str) -> Value {
     serde_json::from_str(text).unwrap_or(Value::Null)
 }
 
@@ -114,7 +113,7 @@ pub(super) fn length_ms(engine: &Engine, service: &str) -> i64 {
     service.map_or(1000, |service| service.interval().as_millis() as i64)
 }
 
-fn body(engine: &Engine, row: Row) -> AggregateBody {
+pub(super) fn body(engine: &Engine, row: Row) -> AggregateBody {
     let length_ms = length_ms(engine, &row.name.service);
     let safe = engine.safe.of(&row.name.service).is_some();
     let configuration = if row.version == 0 || safe {
@@ -146,7 +145,7 @@ pub(super) struct OneQuery {
     prefix: String,
 }
 
-async fn find(engine: &Arc<Engine>, name: &Name) -> Result<Row, Refusal> {
+pub(super) async fn find(engine: &Arc<Engine>, name: &Name) -> Result<Row, Refusal> {
     let asked = name.clone();
     let row = engine.ask(move |engine| engine.store.aggregate(&asked)).await?;
     row.ok_or_else(|| {
@@ -211,113 +210,6 @@ fn decision(row: &Decided, length_ms: i64, first: &str, why: Value) -> DecisionB
         reports: row.reports,
         reward: row.reward,
         why,
-    }
-}
-
-/// How often an order that names no version is tried where the aggregate changes meanwhile.
-const ORDER_TRIES: u32 = 16;
-
-/// `POST /v1/aggregate`
-pub(super) async fn order(
-    State(engine): State<Arc<Engine>>,
-    Extension(Asker { token, .. }): Extension<Asker>,
-    sent: Sent<OrderBody>,
-) -> Result<Json<AggregateBody>, Refusal> {
-    let wanted = sent.value;
-    let name = Name { service: wanted.service.clone(), prefix: wanted.prefix.clone() };
-    let changed =
-        || Refusal::changed(format!("{name} has changed meanwhile: look again, then say it again"));
-    if wanted.action == Action::Reset {
-        return reset(&engine, &name, &token.name, wanted.reason).await;
-    }
-    // Who names no version means the aggregate as it is, and the end of an interval comes at any time.
-    let mut left = if wanted.version.is_some() { 1 } else { ORDER_TRIES };
-    loop {
-        let row = find(&engine, &name).await?;
-        if wanted.version.is_some_and(|version| version as i64 != row.version) {
-            return Err(changed());
-        }
-        let (hold, wish) = wish(&engine, &row, &wanted).await?;
-        let held = engine
-            .learning()
-            .wish(&name, (row.version, row.state.as_deref()), &wish, now_ms())
-            .map_err(|message| Refusal::malformed(format!("{name}: {message}")))?;
-        let detail = match (&held.configuration, wanted.reason.trim()) {
-            (None, reason) => reason.to_owned(),
-            (Some((version, text)), "") => format!("version {version}: {text}"),
-            (Some((version, text)), reason) => format!("{reason}; version {version}: {text}"),
-        };
-        let order = Order {
-            who: token.name.clone(),
-            action: wanted.action.name(),
-            hold,
-            detail,
-            configuration: held.configuration,
-            state: Some(held.state),
-            now_ms: now_ms(),
-        };
-        if engine.ask(move |engine| engine.store.order(&row, &order)).await? {
-            break;
-        }
-        left -= 1;
-        if left == 0 {
-            return Err(changed());
-        }
-    }
-    engine.tell(vec![name.clone()]);
-    let row = find(&engine, &name).await?;
-    Ok(Json(body(&engine, row)))
-}
-
-/// Forgets what an aggregate has learnt: for one that is set aside there is no other order.
-async fn reset(
-    engine: &Arc<Engine>,
-    name: &Name,
-    who: &str,
-    reason: String,
-) -> Result<Json<AggregateBody>, Refusal> {
-    let (asked, who) = (name.clone(), who.to_owned());
-    let done =
-        engine.ask(move |engine| engine.store.reset(&asked, &who, &reason, now_ms())).await?;
-    if !done {
-        return Err(Refusal::unknown(format!("no reports for {name}")));
-    }
-    let row = find(engine, name).await?;
-    Ok(Json(body(engine, row)))
-}
-
-/// What an order asks of the learning, and how the aggregate is held afterwards.
-async fn wish(
-    engine: &Arc<Engine>,
-    row: &Row,
-    wanted: &OrderBody,
-) -> Result<(Hold, Wish), Refusal> {
-    let needs = |what: &str| Refusal::malformed(format!("{} needs `{what}`", wanted.action.name()));
-    match wanted.action {
-        Action::Pause => Ok((Hold::Paused, Wish::Pause)),
-        Action::Resume => Ok((Hold::Learning, Wish::Resume)),
-        Action::Reset => Err(Refusal::malformed("a reset is carried out by itself")),
-        Action::Pin => {
-            let knobs = wanted.knobs.clone().ok_or_else(|| needs("knobs"))?;
-            Ok((Hold::Pinned, Wish::Pin(knobs)))
-        }
-        Action::Rollback => {
-            let interval = wanted.interval.ok_or_else(|| needs("interval"))?;
-            let length_ms = length_ms(engine, &row.name.service);
-            let id = row.id;
-            let before = interval.saturating_add(1).saturating_mul(length_ms);
-            let found = engine.ask(move |engine| engine.store.decisions(id, before, 1)).await?;
-            let found = found
-                .into_iter()
-                .find(|decided| decided.interval.div_euclid(length_ms) == interval);
-            let found = found.ok_or_else(|| {
-                Refusal::unknown(format!("{}: nothing is kept of interval {interval}", row.name))
-            })?;
-            let first = || engine.learning().first(&row.name).unwrap_or_default();
-            let is_first = found.version == 0 || safe::was(&json(&found.detail));
-            let back = if is_first { first() } else { found.configuration };
-            Ok((Hold::Pinned, Wish::Back(back)))
-        }
     }
 }
 

@@ -6,14 +6,15 @@ use axum::routing::{MethodRouter, get, post};
 use schemars::{JsonSchema, SchemaGenerator};
 use serde_json::Value;
 use trimtab_fleet_client::{
-    AggregateBody, AggregatesBody, AuditBody, ComparisonsBody, ConfigurationAnswer,
-    ConfigurationQuery, DecisionsBody, Done, EndSafe, ExperimentBody, ExperimentsBody,
-    HostComparisons, NewExperiment, NewRollout, NewSafe, NewToken, OrderBody, ReportAnswer,
-    ReportBatch, RevokeToken, Role, RolloutBody, RolloutOrder, RolloutsBody, RotateToken, SafeBody,
-    ServicesBody, StatusBody, StopExperiment, TokenSecret, TokensBody, WhatIfBody,
+    AggregateBody, AggregatesBody, AuditBody, BulkBody, BulkOrder, ComparisonsBody,
+    ConfigurationAnswer, ConfigurationQuery, DecisionsBody, Done, EndSafe, ExperimentBody,
+    ExperimentsBody, HostComparisons, NewExperiment, NewRollout, NewSafe, NewToken, OrderBody,
+    OverviewBody, ReportAnswer, ReportBatch, RevokeToken, Role, RolloutBody, RolloutOrder,
+    RolloutsBody, RotateToken, SafeBody, ServicesBody, StatusBody, StopExperiment, TokenSecret,
+    TokensBody, WhatIfBody,
 };
 
-use super::{comparisons, edge, operator, safe, studies, tokens, what_if};
+use super::{comparisons, edge, operator, orders, overview, safe, studies, tokens, what_if};
 use crate::engine::Engine;
 
 /// Writes the schema of a body, a query or an answer.
@@ -80,12 +81,16 @@ pub(super) fn routes() -> Vec<Route> {
             => ServicesBody, "The services";
         get "/v1/status" READERS operator::status
             => StatusBody, "How the engine does";
+        get "/v1/overview" READERS overview::overview
+            => OverviewBody, "Each service at a glance: what runs, what it gains, what is held";
         get "/v1/aggregates" READERS operator::aggregates [query operator::ListQuery]
             => AggregatesBody, "Aggregates, in the order of their names";
         get "/v1/aggregate" READERS operator::aggregate [query operator::OneQuery]
             => AggregateBody, "An aggregate";
-        post "/v1/aggregate" OPERATORS operator::order [body OrderBody]
+        post "/v1/aggregate" OPERATORS orders::order [body OrderBody]
             => AggregateBody, "Pause, resume, pin or roll back an aggregate";
+        post "/v1/aggregates/order" OPERATORS orders::order_all [body BulkOrder]
+            => BulkBody, "The same for all that fit, or for none; or what it would change";
         get "/v1/decisions" READERS operator::decisions [query operator::DecisionsQuery]
             => DecisionsBody, "What was tried with an aggregate, what came back, and what followed";
         get "/v1/what-if" READERS what_if::answer [query what_if::WhatIfQuery]

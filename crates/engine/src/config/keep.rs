@@ -27,7 +27,7 @@ impl Place<'_> {
         ConfigError::at(self.path, self.text, at.start, message)
     }
 
-    fn resolve(&self, file: PathBuf) -> PathBuf {
+    pub(super) fn resolve(&self, file: PathBuf) -> PathBuf {
         self.path.parent().unwrap_or(Path::new("")).join(file)
     }
 
@@ -190,7 +190,7 @@ impl Place<'_> {
 }
 
 /// Whether a name is this machine's own.
-fn is_local(host: &str) -> bool {
+pub(super) fn is_local(host: &str) -> bool {
     let host = host.trim_start_matches('[').trim_end_matches(']');
     host == "localhost"
         || host.parse::<std::net::IpAddr>().is_ok_and(|address| address.is_loopback())

@@ -72,6 +72,8 @@ pub struct Config {
     pub tls: Option<Tls>,
     /// What clients may do by the name in their certificate.
     pub(crate) clients: Vec<ClientRule>,
+    /// Who is sent events.
+    pub(crate) webhooks: Vec<Webhook>,
     /// What it takes from others at most.
     pub limits: Limits,
     /// How lines of its log are written.
@@ -213,6 +215,8 @@ struct Raw {
     limits: RawLimits,
     #[serde(default)]
     client: Vec<Spanned<RawClient>>,
+    #[serde(default)]
+    webhook: Vec<RawWebhook>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -326,6 +330,7 @@ impl Config {
         let has_authority = raw.tls.as_ref().is_some_and(|tls| tls.clients.is_some());
         let place = Place { path, text, plaintext: raw.plaintext };
         let clients = place.clients(raw.client, has_authority)?;
+        let webhooks = place.webhooks(raw.webhook)?;
         let skew = place.skew(raw.skew, raw.grace)?;
         let store = place.keep(raw.store, raw.broker)?;
         let body = raw.limits.body.unwrap_or(Bytes::new(match store {
@@ -347,6 +352,7 @@ impl Config {
                 clients: tls.clients.map(from_here),
             }),
             clients,
+            webhooks,
             log_format: raw.log_format,
             limits: Limits {
                 body,
@@ -363,9 +369,12 @@ impl Config {
 
 mod clients;
 mod keep;
+mod webhooks;
 pub(crate) use clients::ClientRule;
 use clients::RawClient;
 use keep::Place;
+use webhooks::RawWebhook;
+pub(crate) use webhooks::Webhook;
 
 #[cfg(test)]
 mod tests {

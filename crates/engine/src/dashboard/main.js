@@ -2,8 +2,10 @@
 
 import { ask, token } from "/assets/api.js";
 import { hosts } from "/assets/hosts.js";
+import { overview } from "/assets/overview.js";
 import { banner, clear } from "/assets/safe.js";
 import { experiment, rollout, studies } from "/assets/studies.js";
+import { tokens } from "/assets/tokens.js";
 import { aggregate, audit, list, make } from "/assets/views.js";
 
 /** How often a page that nobody works in is drawn anew. */
@@ -50,11 +52,12 @@ async function show() {
   const [path, query] = location.hash.slice(1).split("?");
   const name = Object.fromEntries(new URLSearchParams(query));
   const pages = {
-    "/aggregate": () => aggregate(name, show), "/audit": audit, "/hosts": hosts, "/experiments": studies,
+    "/aggregates": () => list(listState), "/aggregate": () => aggregate(name, show), "/audit": audit, "/hosts": hosts,
+    "/tokens": () => tokens(show), "/experiments": studies,
     "/experiment": () => experiment(name, show), "/rollout": () => rollout(name, show),
   };
   try {
-    const [nodes] = await Promise.all([(pages[path] ?? (() => list(listState)))(), banner(show)]);
+    const [nodes] = await Promise.all([(pages[path] ?? overview)(), banner(show)]);
     if (mine !== turn) return;
     nav.hidden = false;
     message.textContent = "";
@@ -66,7 +69,7 @@ async function show() {
     if (error.status === 401) return;
     // A person who has signed in sees the pages, whatever this one lacks.
     nav.hidden = false;
-    main.replaceChildren(make("p", {}, "This page cannot be shown: ", make("a", { href: "#/" }, "all aggregates"), "."));
+    main.replaceChildren(make("p", {}, "This page cannot be shown: ", make("a", { href: "#/" }, "the overview"), "."));
   }
 }
 
@@ -74,14 +77,19 @@ document.getElementById("leave").addEventListener("click", () => {
   token.forget();
   signIn();
 });
-addEventListener("hashchange", () => show().then(() => main.focus()));
+const search = () => document.getElementById("search");
+let searching = false;
+addEventListener("hashchange", () => show().then(() => {
+  ((searching && search()) || main).focus();
+  searching = false;
+}));
 addEventListener("keydown", (event) => {
   const typing = event.target.closest("input, select, textarea");
-  const search = document.getElementById("search");
-  if (event.key === "/" && !typing && search) {
-    event.preventDefault();
-    search.focus();
-  }
+  if (event.key !== "/" || typing || nav.hidden || document.querySelector("dialog")) return;
+  event.preventDefault();
+  if (search()) return search().focus();
+  searching = true;
+  location.hash = "#/aggregates";
 });
 setInterval(() => {
   // A person who types, chooses or answers a question is left alone.

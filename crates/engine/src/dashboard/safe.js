@@ -13,6 +13,7 @@ export async function banner(again) {
   const { safe = [], services, role, expiring } = await ask("/v1/status");
   note(expiring);
   const may = role === "operator";
+  document.getElementById("to-tokens").hidden = !may;
   button.hidden = !may || safe.some((order) => order.service === null);
   button.onclick = () => giving(services, again);
   // A banner that stays as it is keeps the focus of its buttons.

@@ -1,14 +1,11 @@
 // Experiments and staged rollouts: lists, and one of each with what it has shown.
 
 import { ask, tell } from "/assets/api.js";
+import { newExperiment, newRollout } from "/assets/begin.js";
 import { arms, interval, label } from "/assets/chart.js";
 import { confirmed, make, table, time } from "/assets/views.js";
+import { address, arm, effect, facts } from "/assets/words.js";
 
-const address = (page, one) => `#/${page}?${new URLSearchParams({ service: one.service, name: one.name })}`;
-const arm = (kind) => typeof kind === "string" ? kind
-  : Object.entries(kind.knobs).map(([knob, value]) => `${knob} ${label(value)}`).join(", ");
-const signed = (value) => (value > 0 ? "+" : "") + label(value);
-const effect = (one) => one ? `${signed(one.value)} (${signed(one.low)} to ${signed(one.high)})` : "–";
 const percent = (one) => {
   const [value, low, high] = [one.value, one.low, one.high].map((v) => `${(100 * v).toFixed(1)}%`);
   return `${value} (${low} to ${high})`;
@@ -19,7 +16,9 @@ const faint = (text) => make("p", { class: "faint" }, text);
 
 /** Every experiment and rollout. */
 export async function studies() {
-  const [{ experiments }, { rollouts }] = await Promise.all([ask("/v1/experiments"), ask("/v1/rollouts")]);
+  const [{ experiments }, { rollouts }, { role }] = await Promise.all([
+    ask("/v1/experiments"), ask("/v1/rollouts"), ask("/v1/status"),
+  ]);
   const heads = [["Service", ""], ["Experiment", ""], ["State", ""], ["Treatment", ""], ["Control", ""], ["Effect", ""],
     ["Begun (UTC)", "time"]];
   const lines = experiments.map((one) => [
@@ -33,10 +32,11 @@ export async function studies() {
     `${one.stage} of ${one.spec.stages.length}`, arm(one.spec.to), arm(one.spec.from), one.why, time(one.begun_ms),
   ]);
   const list = (caption, heads, lines, none) => lines.length > 0 ? table(caption, heads, lines) : faint(none);
+  const bar = (text, act) => role === "operator" ? [make("div", { class: "bar" }, button(text, act))] : [];
   return [
-    make("h2", {}, "Experiments"),
+    make("h2", {}, "Experiments"), ...bar("New experiment…", newExperiment),
     list("Experiments", heads, lines, "None yet. `trimtab engine experiment start` begins one."),
-    make("h2", {}, "Rollouts"),
+    make("h2", {}, "Rollouts"), ...bar("New rollout…", newRollout),
     list("Rollouts", heads2, lines2, "None yet. `trimtab engine rollout start` begins one."),
   ];
 }
@@ -49,11 +49,6 @@ function guards(all) {
     one.guard, state(one.verdict), label(one.control), label(one.treatment), effect(one.excess),
     one.excess ? interval(`${one.guard}: beyond the limit by ${effect(one.excess)}`, one.excess) : "",
   ]));
-}
-
-function facts(pairs) {
-  const items = pairs.filter(([, value]) => value != null).flatMap(([name, value]) => [make("dt", {}, name), make("dd", {}, value)]);
-  return make("dl", { class: "facts" }, ...items);
 }
 
 /** One experiment. */

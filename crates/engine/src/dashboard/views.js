@@ -22,7 +22,7 @@ const knobs = (configuration) =>
 const whole = (configuration) =>
   [configuration?.algorithm, knobs(configuration)].filter((part) => part).join(": ");
 export const choices = (kinds) => kinds.map(([value, text]) => make("option", { value }, text));
-const link = (one) =>
+export const link = (one) =>
   `#/aggregate?${new URLSearchParams({ service: one.service, prefix: one.prefix })}`;
 
 /** Of narrower windows, in CSS pixels, each row of a table is a card: style.css. */

@@ -15,6 +15,7 @@ mod sqlite;
 mod study;
 #[cfg(test)]
 mod tests;
+mod turn;
 
 pub(crate) use aside::{Aside, sound};
 pub use chain::{AuditCheck, AuditMark, Tampered};
@@ -29,6 +30,7 @@ pub(crate) use study::{
     Begun, Candidate, CellRow, InStudy, Measured, MemberRow, NewStudy, Standing, Study, StudyKind,
     StudyStep,
 };
+pub(crate) use turn::Turn;
 
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -189,6 +191,13 @@ pub(crate) struct Closed {
     pub(crate) shown: Vec<Shown>,
 }
 
+impl Closed {
+    /// What made its aggregate fall back to the safe configuration, where something did.
+    fn alarm(&self) -> Option<&'static str> {
+        self.shown.iter().find_map(|shown| shown.alarm)
+    }
+}
+
 /// What one decision shows of the learning, for who counts.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Shown {
@@ -280,6 +289,11 @@ pub(crate) struct Order {
 /// The action of a line that says what was refused.
 pub(crate) const REFUSED: &str = "refused";
 
+/// The action of a line that says which aggregates fell back to the safe configuration.
+pub(crate) const FELL_BACK: &str = "fell back";
+/// It names so many of them.
+const FELL_BACK_MAX: usize = 20;
+
 /// Who acts where no person does, in the audit.
 pub(crate) const ITSELF: &str = "(the engine)";
 
@@ -300,6 +314,23 @@ pub(crate) struct Line {
 impl Line {
     fn texts(&self) -> [&str; 4] {
         [&self.who, self.action, &self.subject, &self.detail]
+    }
+
+    /// That aggregates of a service fell back, each with its alarm; none where none did.
+    fn fell_back(service: &str, all: &[(Name, &'static str)], now_ms: i64) -> Option<Self> {
+        if all.is_empty() {
+            return None;
+        }
+        let named = all.iter().take(FELL_BACK_MAX);
+        let named: Vec<String> =
+            named.map(|(name, alarm)| format!("{} ({alarm})", name.prefix)).collect();
+        let more = match all.len() - named.len() {
+            0 => String::new(),
+            more => format!(", and {more} more"),
+        };
+        let detail = format!("{} to the safe configuration: {}{more}", all.len(), named.join(", "));
+        let (who, subject) = (ITSELF.to_owned(), service.to_owned());
+        Some(Self { at_ms: now_ms, who, action: FELL_BACK, subject, detail })
     }
 
     /// That lines were deleted: from one up to this one.
@@ -340,7 +371,8 @@ pub(crate) trait Store: Send + Sync {
     /// Closes intervals that are due, the oldest first: for each, asks `decide` and keeps what it
     /// says, in one transaction for all. Says whose configuration changed, and how many were
     /// closed; with fewer than the limit, no more are due. An aggregate that cannot be read or
-    /// decided on is [set aside](Self::damaged), and the others are not kept waiting.
+    /// decided on is [set aside](Self::damaged), and the others are not kept waiting. Who fell back
+    /// is a line of the audit.
     fn close(
         &self,
         due: &Due<'_>,
@@ -353,8 +385,15 @@ pub(crate) trait Store: Send + Sync {
     /// Aggregates that are set aside.
     fn damaged(&self) -> Vec<Damaged>;
 
-    /// Forgets what an aggregate has learnt, and writes that down; false where there is none of this name.
-    fn reset(&self, name: &Name, who: &str, detail: &str, now_ms: i64) -> Result<bool, StoreError>;
+    /// Forgets what aggregates have learnt, of all or of none, and writes that down; false where there
+    /// is none of one of these names.
+    fn reset(
+        &self,
+        names: &[Name],
+        who: &str,
+        detail: &str,
+        now_ms: i64,
+    ) -> Result<bool, StoreError>;
 
     /// The configurations in force of those of these that there are.
     fn in_force(&self, names: &[Name]) -> Result<Vec<InForce>, StoreError>;
@@ -373,10 +412,10 @@ pub(crate) trait Store: Send + Sync {
         limit: usize,
     ) -> Result<Vec<Decided>, StoreError>;
 
-    /// Carries out an operator's order on an aggregate that has had no decision and no order since
-    /// it was read, takes it out of an experiment or rollout that is running, and writes it down.
-    /// False: it has changed.
-    fn order(&self, seen: &Row, order: &Order) -> Result<bool, StoreError>;
+    /// Carries out an operator's orders on aggregates that have had no decision and no order since
+    /// they were read, on all or on none; takes them out of an experiment or rollout that is
+    /// running, and writes each down. False: one has changed.
+    fn order(&self, orders: &[(Row, Order)]) -> Result<bool, StoreError>;
 
     /// The audit log, the latest first, of lines before a given one; of these only what was refused,
     /// or only the others, where that is asked for.
@@ -386,6 +425,13 @@ pub(crate) trait Store: Send + Sync {
         refused: Option<bool>,
         limit: usize,
     ) -> Result<Vec<Audit>, StoreError>;
+
+    /// Lines of the audit after one, in their order.
+    fn audit_after(&self, line: i64, limit: usize) -> Result<Vec<Chained>, StoreError>;
+
+    /// Takes the turn of sending a webhook's events, or gives it up, and keeps up to which line of
+    /// the audit they were sent. Says which line that is; none: it is another engine's turn.
+    fn take_turn(&self, turn: &Turn<'_>) -> Result<Option<i64>, StoreError>;
 
     /// Adds lines to the audit.
     fn write_down(&self, lines: &[Line]) -> Result<(), StoreError>;

@@ -6,9 +6,9 @@ use trimtab_fleet_client::{Audit, Counts, Damaged, Name};
 
 use super::Notices;
 use super::{
-    AuditCheck, AuditMark, Batch, Begun, Candidate, CellRow, ChangeSafe, Decide, Decided, Due,
-    InForce, KeptToken, Line, MemberRow, NewStudy, Order, Outcome, Postgres, Rotation, Row, Search,
-    Store, StoreError, Study, StudyKind, StudyStep, Tell, Use,
+    AuditCheck, AuditMark, Batch, Begun, Candidate, CellRow, Chained, ChangeSafe, Decide, Decided,
+    Due, InForce, KeptToken, Line, MemberRow, NewStudy, Order, Outcome, Postgres, Rotation, Row,
+    Search, Store, StoreError, Study, StudyKind, StudyStep, Tell, Turn, Use,
 };
 use crate::broker::{Broker, Keeper};
 use crate::metrics::Latency;
@@ -100,8 +100,14 @@ impl Store for Shared {
         self.tables.damaged()
     }
 
-    fn reset(&self, name: &Name, who: &str, detail: &str, now_ms: i64) -> Result<bool, StoreError> {
-        self.tables.reset(name, who, detail, now_ms)
+    fn reset(
+        &self,
+        names: &[Name],
+        who: &str,
+        detail: &str,
+        now_ms: i64,
+    ) -> Result<bool, StoreError> {
+        self.tables.reset(names, who, detail, now_ms)
     }
 
     fn in_force(&self, names: &[Name]) -> Result<Vec<InForce>, StoreError> {
@@ -125,10 +131,11 @@ impl Store for Shared {
         self.tables.decisions(aggregate, before, limit)
     }
 
-    fn order(&self, seen: &Row, order: &Order) -> Result<bool, StoreError> {
-        let done = self.tables.order(seen, order)?;
+    fn order(&self, orders: &[(Row, Order)]) -> Result<bool, StoreError> {
+        let done = self.tables.order(orders)?;
         if done {
-            self.tell(std::slice::from_ref(&seen.name));
+            let names: Vec<Name> = orders.iter().map(|(seen, _)| seen.name.clone()).collect();
+            self.tell(&names);
         }
         Ok(done)
     }
@@ -140,6 +147,14 @@ impl Store for Shared {
         limit: usize,
     ) -> Result<Vec<Audit>, StoreError> {
         self.tables.audit(before, refused, limit)
+    }
+
+    fn audit_after(&self, line: i64, limit: usize) -> Result<Vec<Chained>, StoreError> {
+        self.tables.audit_after(line, limit)
+    }
+
+    fn take_turn(&self, turn: &Turn<'_>) -> Result<Option<i64>, StoreError> {
+        self.tables.take_turn(turn)
     }
 
     fn write_down(&self, lines: &[Line]) -> Result<(), StoreError> {

@@ -4,6 +4,7 @@ mod audit;
 mod engines;
 mod moving;
 mod tables;
+mod turns;
 
 use std::collections::BTreeMap;
 
@@ -302,8 +303,8 @@ fn a_damaged_aggregate_is_set_aside_and_the_others_are_not_delayed() {
             "and nobody tries at once"
         );
         // After a while they are tried again, and go on where they can; a reset helps the one whose state is lost.
-        assert_eq!(store.reset(&name("10.0.7.0/24"), "kim", "lost", 6000), Ok(true));
-        assert_eq!(store.reset(&name("10.9.9.0/24"), "kim", "lost", 6000), Ok(false));
+        assert_eq!(store.reset(&[name("10.0.7.0/24")], "kim", "lost", 6000), Ok(true));
+        assert_eq!(store.reset(&[name("10.9.9.0/24")], "kim", "lost", 6000), Ok(false));
         assert_eq!(store.close(&due(3, 99), &mut decide).unwrap().0, 2);
         let later = Due { now_ms: 65_000, ..due(3, 99) };
         assert_eq!(store.close(&later, &mut decide).unwrap().0, 4);
@@ -360,6 +361,48 @@ fn lists_are_searched_and_paged() {
 }
 
 #[test]
+fn orders_are_carried_out_on_all_or_on_none() {
+    on_every_store(|store| {
+        store.accept(&[batch(1, 1, 1, &["a", "b", "c"])]).unwrap();
+        store.close(&due(1, 9), &mut decide).unwrap();
+        let pause = |seen: &Row| {
+            let order = Order {
+                who: "kim".to_owned(),
+                action: "pause",
+                hold: Hold::Paused,
+                configuration: None,
+                state: None,
+                detail: String::new(),
+                now_ms: 77,
+            };
+            (seen.clone(), order)
+        };
+        let rows = || ["a", "b"].map(|prefix| store.aggregate(&name(prefix)).unwrap().unwrap());
+        let before = rows();
+        let orders = before.each_ref().map(pause);
+        // One of them is decided on meanwhile.
+        store.accept(&[batch(1, 2, 2, &["b"])]).unwrap();
+        store.close(&due(2, 9), &mut decide).unwrap();
+        assert_eq!(store.order(&orders), Ok(false));
+        assert_eq!(rows().map(|row| row.hold), [Hold::Learning; 2]);
+        assert_eq!(store.audit(i64::MAX, None, 9), Ok(vec![]));
+        assert_eq!(store.order(&rows().each_ref().map(pause)), Ok(true));
+        assert_eq!(rows().map(|row| row.hold), [Hold::Paused; 2]);
+        let subjects = || -> Vec<String> {
+            store.audit(i64::MAX, None, 9).unwrap().into_iter().map(|line| line.subject).collect()
+        };
+        assert_eq!(subjects(), ["tv b", "tv a"]);
+        // The same of a reset.
+        let names = ["a", "stranger", "b"].map(name);
+        assert_eq!(store.reset(&names, "kim", "", 78), Ok(false));
+        assert_eq!((rows().map(|row| row.hold), subjects().len()), ([Hold::Paused; 2], 2));
+        assert_eq!(store.reset(&[name("b"), name("a")], "kim", "", 78), Ok(true));
+        assert_eq!(rows().map(|row| row.hold), [Hold::Learning; 2]);
+        assert_eq!(subjects()[..2], ["tv a", "tv b"]);
+    });
+}
+
+#[test]
 fn an_order_is_carried_out_on_what_its_giver_saw_and_written_down() {
     on_every_store(|store| {
         store.accept(&[batch(1, 1, 1, &["a"])]).unwrap();
@@ -374,11 +417,19 @@ fn an_order_is_carried_out_on_what_its_giver_saw_and_written_down() {
         };
         let seen = store.aggregate(&name("a")).unwrap().unwrap();
         store.close(&due(1, 9), &mut decide).unwrap();
-        assert_eq!(store.order(&seen, &order), Ok(false), "it has changed since");
+        assert_eq!(
+            store.order(&[(seen.clone(), order.clone())]),
+            Ok(false),
+            "it has changed since"
+        );
         assert_eq!(store.audit(i64::MAX, None, 9), Ok(vec![]));
         let seen = store.aggregate(&name("a")).unwrap().unwrap();
-        assert_eq!(store.order(&seen, &order), Ok(true));
-        assert_eq!(store.order(&seen, &order), Ok(false), "somebody else was faster");
+        assert_eq!(store.order(&[(seen.clone(), order.clone())]), Ok(true));
+        assert_eq!(
+            store.order(&[(seen.clone(), order.clone())]),
+            Ok(false),
+            "somebody else was faster"
+        );
         let a = store.aggregate(&name("a")).unwrap().unwrap();
         assert_eq!(
             (a.hold, a.version, a.configuration.as_str(), a.changed_ms),
@@ -456,7 +507,7 @@ fn a_study_is_begun_once_measured_once_and_changed_by_who_saw_it() {
             detail: String::new(),
             now_ms: 77,
         };
-        assert_eq!(store.order(&seen, &order), Ok(true));
+        assert_eq!(store.order(&[(seen.clone(), order.clone())]), Ok(true));
         store.accept(&[batch(1, 3, 3, &["a", "b"])]).unwrap();
         store.close(&due(3, 9), &mut measuring).unwrap();
         assert_eq!(places, BTreeMap::from([("a".to_owned(), None), ("b".to_owned(), Some(0))]));

@@ -1,12 +1,16 @@
 //! Requests and answers of the engine's HTTP API: JSON, with the units in the names.
 
+mod bulk;
 mod compare;
+mod overview;
 mod state;
 mod study;
 mod token;
 mod types;
 
+pub use bulk::{BulkBody, BulkChange, BulkOrder, BulkState};
 pub use compare::{ComparisonsBody, HostCompared, HostComparisons, MetricCompared, RuleCompared};
+pub use overview::{FellBack, Gain, HeldAggregate, InForceCount, OverviewBody, ServiceOverview};
 pub use state::{
     Audit, Counts, Damaged, ErrorBody, Hold, KnobInfo, Name, ReadyBody, Role, SafeOrder,
     ServiceInfo,

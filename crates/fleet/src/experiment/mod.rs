@@ -32,6 +32,7 @@ pub use guard::{GuardMetric, GuardMetricError, GuardReport, Limit, Verdict};
 pub use measure::{Cell, CellOf, LeftOut, Observation};
 pub use report::{Effect, Point, Report, UnitsReport};
 pub use rollout::{Judgement, Phase, Rollout, RolloutState, Step};
+pub use stats::mean_effect;
 
 use std::collections::BTreeMap;
 

@@ -73,6 +73,17 @@ pub(super) fn moments(values: &[f64]) -> (f64, f64) {
     (mean, squares / (n - 1.0))
 }
 
+/// The mean of independent values, with its interval of 95% by Student's t; none of fewer than two.
+pub fn mean_effect(values: &[f64]) -> Option<Effect> {
+    if values.len() < 2 {
+        return None;
+    }
+    let (value, variance) = moments(values);
+    let n = values.len() as f64;
+    let error = (variance / n).sqrt();
+    Some(Estimate { value, error, freedom: n - 1.0 }.effect(ALPHA))
+}
+
 /// The p-value of a randomisation test: the share of draws with a statistic at least as far from 0,
 /// the one that was seen among them.
 pub(super) fn randomised(seen: f64, draw: impl FnMut(u64) -> f64) -> f64 {

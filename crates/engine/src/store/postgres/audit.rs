@@ -5,10 +5,10 @@ use postgres::Row as SqlRow;
 use trimtab_fleet_client::Audit;
 
 use super::link::{Failed, Link};
-use crate::store::{AUDIT_SLACK_MS, AuditCheck, AuditMark, Chained, Line, REFUSED, Walk};
+use crate::store::{AUDIT_SLACK_MS, AuditCheck, AuditMark, Chained, Line, REFUSED, Turn, Walk};
 
 /// Lines that a check reads at a time.
-const PAGE: i64 = 5000;
+const PAGE: usize = 5000;
 
 fn audit_row(row: &SqlRow) -> Audit {
     Audit {
@@ -64,6 +64,34 @@ pub(super) fn list(
     Ok(rows.iter().map(audit_row).collect())
 }
 
+fn chained(row: &SqlRow) -> Chained {
+    Chained { line: audit_row(row), previous: row.get(6), hash: row.get(7) }
+}
+
+/// Lines after one, in their order.
+pub(super) fn after(link: &mut Link, line: i64, limit: usize) -> Result<Vec<Chained>, Failed> {
+    let rows = link.query(
+        "SELECT id, at_ms, who, action, subject, detail, previous, hash FROM audit
+         WHERE id > $1 ORDER BY id LIMIT $2",
+        &[&line, &(limit as i64)],
+    )?;
+    Ok(rows.iter().map(chained).collect())
+}
+
+/// Takes the turn of sending a webhook's events, or gives it up.
+pub(super) fn take_turn(link: &mut Link, turn: &Turn<'_>) -> Result<Option<i64>, Failed> {
+    let key = turn.key();
+    // Of two engines that begin together, the second one waits here.
+    link.execute("INSERT INTO meta VALUES ($1, '') ON CONFLICT (key) DO NOTHING", &[&key])?;
+    let row = link.first("SELECT value FROM meta WHERE key = $1 FOR UPDATE", &[&key])?;
+    let kept: Option<String> = row.map(|row| row.get(0));
+    let last = link.first("SELECT coalesce(max(id), 0) FROM audit", &[])?;
+    let last = last.map_or(0, |row| row.get(0));
+    let Some(taken) = turn.taken(kept.as_deref(), last) else { return Ok(None) };
+    link.execute("UPDATE meta SET value = $2 WHERE key = $1", &[&key, &taken.to_string()])?;
+    Ok(Some(taken.line))
+}
+
 pub(super) fn check(link: &mut Link, known: Option<&AuditMark>) -> Result<AuditCheck, Failed> {
     // What is written meanwhile is not seen.
     link.batch("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")?;
@@ -77,18 +105,12 @@ fn walk(link: &mut Link, known: Option<&AuditMark>) -> Result<AuditCheck, Failed
     let row = link.first("SELECT value FROM meta WHERE key = 'audit'", &[])?;
     let end = row.and_then(|row| row.get::<_, &str>(0).parse().ok());
     let mut walk = Walk::new(known);
-    let mut after = i64::MIN;
+    let mut line = i64::MIN;
     loop {
-        let rows = link.query(
-            "SELECT id, at_ms, who, action, subject, detail, previous, hash FROM audit
-             WHERE id > $1 ORDER BY id LIMIT $2",
-            &[&after, &PAGE],
-        )?;
-        let Some(last) = rows.last() else { break };
-        after = last.get(0);
-        for row in &rows {
-            walk.add(&Chained { line: audit_row(row), previous: row.get(6), hash: row.get(7) });
-        }
+        let lines = after(link, line, PAGE)?;
+        let Some(last) = lines.last() else { break };
+        line = last.line.id;
+        lines.iter().for_each(|chained| walk.add(chained));
     }
     Ok(walk.end(end))
 }

@@ -7,11 +7,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 use trimtab_fleet_client::Name;
 
+use super::audit::write_audit;
 use super::link::{Failed, Link};
 use super::shapes::ServerShapes;
 use super::studies::{Places, leave, measure};
 use super::{PARTS, aggregate_row, lock_key};
-use crate::store::{Aside, Closed, Decide, Due, Open, Row, sound};
+use crate::store::{Aside, Closed, Decide, Due, Line, Open, Row, sound};
 
 /// The oldest interval that is due, and a part of it: from `from` on, then from the first one.
 pub(super) fn next_due(
@@ -102,6 +103,7 @@ pub(super) fn close_part(
     let ids: Vec<i64> = aggregates.keys().copied().collect();
     let places = Places::read(link, due.service, &ids)?;
     let (mut measured, mut leaving, mut used) = (Vec::new(), Vec::new(), Vec::new());
+    let mut fell_back = Vec::new();
     let mut done = Done::default();
     let mut decisions = Decisions::default();
     let mut damaged = BTreeSet::new();
@@ -146,6 +148,7 @@ pub(super) fn close_part(
         unit.aside.mended(id);
         used.extend(numbers);
         leaving.extend(closed.leaves.take().map(|why| (id, open.name.clone(), why)));
+        fell_back.extend(closed.alarm().map(|alarm| (open.name.clone(), alarm)));
         measured.extend(closed.measured.take().map(|measured| (id, measured)));
         let packed = shapes.pack(&[&open.configuration, &closed.detail])?;
         decisions.add(row, &open, &closed, packed);
@@ -167,6 +170,10 @@ pub(super) fn close_part(
         leave(link, (*id, name), why, due.now_ms)?;
     }
     columns.update(link)?;
+    // Last, since other engines wait for the end of the audit until this is over.
+    if let Some(line) = Line::fell_back(due.service, &fell_back, due.now_ms) {
+        write_audit(link, line.at_ms, line.texts())?;
+    }
     Ok(done)
 }
 

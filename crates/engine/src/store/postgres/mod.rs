@@ -9,6 +9,7 @@ mod audit;
 mod close;
 mod link;
 mod notices;
+mod orders;
 mod read;
 mod shapes;
 mod studies;
@@ -33,9 +34,10 @@ pub(crate) use self::notices::Notices;
 use self::shapes::ServerShapes;
 use super::pack::Seen;
 use super::{
-    Aside, AuditCheck, AuditMark, Batch, Begun, Candidate, CellRow, ChangeSafe, Decide, Decided,
-    Due, FROM_3, InForce, KeptToken, Lengths, Line, MemberRow, NewStudy, Order, Outcome, Rotation,
-    Row, SCHEMA_VERSION, Search, Store, StoreError, Study, StudyKind, StudyStep, Use, since,
+    Aside, AuditCheck, AuditMark, Batch, Begun, Candidate, CellRow, Chained, ChangeSafe, Decide,
+    Decided, Due, FROM_3, InForce, KeptToken, Lengths, Line, MemberRow, NewStudy, Order, Outcome,
+    Rotation, Row, SCHEMA_VERSION, Search, Store, StoreError, Study, StudyKind, StudyStep, Turn,
+    Use, since,
 };
 
 const SCHEMA: &str = include_str!("../schema.pg.sql");
@@ -298,12 +300,17 @@ impl Store for Postgres {
         self.aside.list()
     }
 
-    fn reset(&self, name: &Name, who: &str, detail: &str, now_ms: i64) -> Result<bool, StoreError> {
-        let id = self.links.write(|link| read::reset(link, name, (who, detail), now_ms))?;
-        if let Some(id) = id {
-            self.aside.mended(id);
-        }
-        Ok(id.is_some())
+    fn reset(
+        &self,
+        names: &[Name],
+        who: &str,
+        detail: &str,
+        now_ms: i64,
+    ) -> Result<bool, StoreError> {
+        let ids = self.links.write(|link| orders::reset(link, names, (who, detail), now_ms))?;
+        let is_done = ids.is_some();
+        ids.into_iter().flatten().for_each(|id| self.aside.mended(id));
+        Ok(is_done)
     }
 
     fn in_force(&self, names: &[Name]) -> Result<Vec<InForce>, StoreError> {
@@ -327,8 +334,8 @@ impl Store for Postgres {
         self.read(|link| read::decisions(link, self.shapes(), aggregate, before, limit))
     }
 
-    fn order(&self, seen: &Row, order: &Order) -> Result<bool, StoreError> {
-        self.links.write(|link| read::order(link, self.shapes(), seen, order))
+    fn order(&self, orders: &[(Row, Order)]) -> Result<bool, StoreError> {
+        self.links.write(|link| orders::order(link, self.shapes(), orders))
     }
 
     fn audit(
@@ -338,6 +345,14 @@ impl Store for Postgres {
         limit: usize,
     ) -> Result<Vec<Audit>, StoreError> {
         self.read(|link| audit::list(link, before, refused, limit))
+    }
+
+    fn audit_after(&self, line: i64, limit: usize) -> Result<Vec<Chained>, StoreError> {
+        self.read(|link| audit::after(link, line, limit))
+    }
+
+    fn take_turn(&self, turn: &Turn<'_>) -> Result<Option<i64>, StoreError> {
+        self.links.write(|link| audit::take_turn(link, turn))
     }
 
     fn write_down(&self, lines: &[Line]) -> Result<(), StoreError> {

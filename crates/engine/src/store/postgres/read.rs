@@ -7,7 +7,7 @@ use super::audit::write_audit;
 use super::link::{Failed, Link};
 use super::shapes::ServerShapes;
 use super::{aggregate_row, hold};
-use crate::store::{ChangeSafe, Decided, InForce, Order, Row, Search};
+use crate::store::{ChangeSafe, Decided, InForce, Row, Search};
 
 pub(super) fn unknown(link: &mut Link, names: &[Name]) -> Result<Vec<Name>, Failed> {
     let services: Vec<&str> = names.iter().map(|name| name.service.as_str()).collect();
@@ -105,56 +105,6 @@ pub(super) fn decisions(
             })
         })
         .collect()
-}
-
-pub(super) fn order(
-    link: &mut Link,
-    shapes: ServerShapes<'_>,
-    seen: &Row,
-    order: &Order,
-) -> Result<bool, Failed> {
-    let state = order.state.as_ref().map(|state| shapes.pack(&[state])).transpose()?;
-    let version = order.configuration.as_ref().map(|c| c.0);
-    let next = order.configuration.as_ref().map(|c| c.1.as_str());
-    let changed = link.execute(
-        "UPDATE aggregates SET hold = $1, state = coalesce($2, state), version = coalesce($3, version),
-             configuration = coalesce($4, configuration), changed_ms = CASE WHEN $4::text IS NULL THEN changed_ms ELSE $5 END
-         WHERE id = $6 AND version = $7 AND hold = $8 AND decisions = $9",
-        &[
-            &order.hold.name(),
-            &state,
-            &version,
-            &next,
-            &order.now_ms,
-            &seen.id,
-            &seen.version,
-            &seen.hold.name(),
-            &seen.decisions,
-        ],
-    )?;
-    if changed > 0 {
-        let subject = seen.name.to_string();
-        write_audit(link, order.now_ms, [&order.who, order.action, &subject, &order.detail])?;
-        super::studies::leave(link, (seen.id, &seen.name), &order.who, order.now_ms)?;
-    }
-    Ok(changed > 0)
-}
-
-/// Forgets what an aggregate has learnt, and gives its number.
-pub(super) fn reset(
-    link: &mut Link,
-    name: &Name,
-    (who, detail): (&str, &str),
-    now_ms: i64,
-) -> Result<Option<i64>, Failed> {
-    let row = link.first(
-        "UPDATE aggregates SET state = NULL, hold = 'learning' WHERE service = $1 AND prefix = $2 RETURNING id",
-        &[&name.service, &name.prefix],
-    )?;
-    let Some(id) = row.map(|row| row.get(0)) else { return Ok(None) };
-    write_audit(link, now_ms, [who, "reset", &name.to_string(), detail])?;
-    super::studies::leave(link, (id, name), who, now_ms)?;
-    Ok(Some(id))
 }
 
 pub(super) fn safe_orders(link: &mut Link) -> Result<String, Failed> {

@@ -4,7 +4,7 @@ use rusqlite::{Connection, OptionalExtension, Row as SqlRow, Transaction, params
 use trimtab_fleet_client::Audit;
 
 use super::bad;
-use crate::store::{AUDIT_SLACK_MS, AuditCheck, AuditMark, Chained, Line, REFUSED, Walk};
+use crate::store::{AUDIT_SLACK_MS, AuditCheck, AuditMark, Chained, Line, REFUSED, Turn, Walk};
 
 fn audit_row(row: &SqlRow<'_>) -> rusqlite::Result<Audit> {
     Ok(Audit {
@@ -59,6 +59,35 @@ pub(super) fn list(
     .collect()
 }
 
+fn chained(row: &SqlRow<'_>) -> rusqlite::Result<Chained> {
+    Ok(Chained { line: audit_row(row)?, previous: row.get(6)?, hash: row.get(7)? })
+}
+
+/// Lines after one, in their order.
+pub(super) fn after(db: &Connection, line: i64, limit: usize) -> rusqlite::Result<Vec<Chained>> {
+    db.prepare_cached(
+        "SELECT id, at_ms, who, action, subject, detail, previous, hash FROM audit
+         WHERE id > ?1 ORDER BY id LIMIT ?2",
+    )?
+    .query_map(params![line, limit as i64], chained)?
+    .collect()
+}
+
+/// Takes the turn of sending a webhook's events, or gives it up.
+pub(super) fn take_turn(tx: &Transaction<'_>, turn: &Turn<'_>) -> rusqlite::Result<Option<i64>> {
+    let kept: Option<String> = tx
+        .prepare_cached("SELECT value FROM meta WHERE key = ?1")?
+        .query_row([turn.key()], |row| row.get(0))
+        .optional()?;
+    let last = end(tx)?.map_or(0, |end| end.line);
+    let Some(taken) = turn.taken(kept.as_deref(), last) else { return Ok(None) };
+    tx.prepare_cached(
+        "INSERT INTO meta VALUES (?1, ?2) ON CONFLICT (key) DO UPDATE SET value = ?2",
+    )?
+    .execute([turn.key(), taken.to_string()])?;
+    Ok(Some(taken.line))
+}
+
 pub(super) fn check(db: &Connection, known: Option<&AuditMark>) -> rusqlite::Result<AuditCheck> {
     // What is written meanwhile is not seen.
     let tx = db.unchecked_transaction()?;
@@ -69,7 +98,7 @@ pub(super) fn check(db: &Connection, known: Option<&AuditMark>) -> rusqlite::Res
     )?;
     let mut rows = ask.query([])?;
     while let Some(row) = rows.next()? {
-        walk.add(&Chained { line: audit_row(row)?, previous: row.get(6)?, hash: row.get(7)? });
+        walk.add(&chained(row)?);
     }
     Ok(walk.end(end))
 }

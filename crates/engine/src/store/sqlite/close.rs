@@ -6,9 +6,10 @@ use rusqlite::{OptionalExtension, Transaction, named_params, params};
 use trimtab_fleet_client::Name;
 
 use super::accept::Known;
+use super::audit::write_audit;
 use super::shapes::FileShapes;
 use super::{ROW, Sqlite, studies, whole_row};
-use crate::store::{Closed, Decide, Due, InStudy, Open, sound};
+use crate::store::{Closed, Decide, Due, InStudy, Line, Open, sound};
 
 /// Closes intervals that are due, in one transaction: how many, and whose configuration changed.
 pub(super) fn close(
@@ -20,7 +21,7 @@ pub(super) fn close(
 ) -> rusqlite::Result<(usize, Vec<Name>)> {
     let found = find_due(tx, due, &store.aside.left_out(due.now_ms))?;
     let active = if found.is_empty() { Vec::new() } else { studies::active(tx, due.service)? };
-    let (mut done, mut changed) = (0, Vec::new());
+    let (mut done, mut changed, mut fell_back) = (0, Vec::new(), Vec::new());
     let mut damaged = BTreeSet::new();
     for &(interval, id) in &found {
         if damaged.contains(&id) {
@@ -54,12 +55,16 @@ pub(super) fn close(
         if let Some(why) = &closed.leaves {
             studies::leave(tx, (id, &open.name), why, due.now_ms)?;
         }
+        fell_back.extend(closed.alarm().map(|alarm| (open.name.clone(), alarm)));
         if let Some(known) = known.get_mut(&open.name) {
             known.1 = interval;
         }
         if closed.configuration.is_some() {
             changed.push(open.name);
         }
+    }
+    if let Some(line) = Line::fell_back(due.service, &fell_back, due.now_ms) {
+        write_audit(tx, line.at_ms, line.texts())?;
     }
     Ok((done, changed))
 }

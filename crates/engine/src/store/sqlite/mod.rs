@@ -6,6 +6,7 @@
 mod accept;
 mod audit;
 mod close;
+mod orders;
 mod schema;
 mod shapes;
 mod studies;
@@ -29,9 +30,9 @@ use trimtab_fleet_client::{Audit, Counts, Damaged, Hold, Name};
 
 use super::pack::Seen;
 use super::{
-    Aside, AuditCheck, AuditMark, Batch, Begun, Candidate, CellRow, ChangeSafe, Decide, Decided,
-    Due, InForce, KeptToken, Lengths, Line, MemberRow, NewStudy, Order, Outcome, Rotation, Row,
-    Search, Store, StoreError, Study, StudyKind, StudyStep, Use,
+    Aside, AuditCheck, AuditMark, Batch, Begun, Candidate, CellRow, Chained, ChangeSafe, Decide,
+    Decided, Due, InForce, KeptToken, Lengths, Line, MemberRow, NewStudy, Order, Outcome, Rotation,
+    Row, Search, Store, StoreError, Study, StudyKind, StudyStep, Turn, Use,
 };
 use crate::metrics::Latency;
 
@@ -259,20 +260,18 @@ impl Store for Sqlite {
         self.aside.list()
     }
 
-    fn reset(&self, name: &Name, who: &str, detail: &str, now_ms: i64) -> Result<bool, StoreError> {
+    fn reset(
+        &self,
+        names: &[Name],
+        who: &str,
+        detail: &str,
+        now_ms: i64,
+    ) -> Result<bool, StoreError> {
         self.write(|tx, _| {
-            let id: Option<i64> = tx
-                .prepare_cached("SELECT id FROM aggregates WHERE service = ?1 AND prefix = ?2")?
-                .query_row(params![name.service, name.prefix], |row| row.get(0))
-                .optional()?;
-            let Some(id) = id else { return Ok(false) };
-            tx.execute(
-                "UPDATE aggregates SET state = NULL, hold = 'learning' WHERE id = ?1",
-                [id],
-            )?;
-            write_audit(tx, now_ms, [who, "reset", &name.to_string(), detail])?;
-            studies::leave(tx, (id, name), who, now_ms)?;
-            self.aside.mended(id);
+            let Some(ids) = orders::reset(tx, names, (who, detail), now_ms)? else {
+                return Ok(false);
+            };
+            ids.into_iter().for_each(|id| self.aside.mended(id));
             Ok(true)
         })
     }
@@ -364,30 +363,8 @@ impl Store for Sqlite {
         })
     }
 
-    fn order(&self, seen: &Row, order: &Order) -> Result<bool, StoreError> {
-        self.write(|tx, _| {
-            let mut shapes = FileShapes { db: tx, seen: &self.seen };
-            let state = order.state.as_ref().map(|state| shapes.pack(&[state])).transpose()?;
-            let changed = tx.execute(
-                "UPDATE aggregates SET hold = :hold, state = coalesce(:state, state),
-                     version = coalesce(:version, version), configuration = coalesce(:next, configuration),
-                     changed_ms = CASE WHEN :next IS NULL THEN changed_ms ELSE :now END
-                 WHERE id = :id AND version = :seen AND hold = :held AND decisions = :decisions",
-                named_params! {
-                    ":hold": order.hold.name(), ":state": state, ":next": order.configuration.as_ref().map(|c| &c.1),
-                    ":version": order.configuration.as_ref().map(|c| c.0),
-                    ":now": order.now_ms, ":id": seen.id, ":seen": seen.version, ":held": seen.hold.name(),
-                    ":decisions": seen.decisions,
-                },
-            )?;
-            if changed == 0 {
-                return Ok(false);
-            }
-            let subject = seen.name.to_string();
-            write_audit(tx, order.now_ms, [&order.who, order.action, &subject, &order.detail])?;
-            studies::leave(tx, (seen.id, &seen.name), &order.who, order.now_ms)?;
-            Ok(true)
-        })
+    fn order(&self, orders: &[(Row, Order)]) -> Result<bool, StoreError> {
+        self.write(|tx, _| orders::order(tx, &mut FileShapes { db: tx, seen: &self.seen }, orders))
     }
 
     fn audit(
@@ -397,6 +374,14 @@ impl Store for Sqlite {
         limit: usize,
     ) -> Result<Vec<Audit>, StoreError> {
         self.read(|db| audit::list(db, before, refused, limit))
+    }
+
+    fn audit_after(&self, line: i64, limit: usize) -> Result<Vec<Chained>, StoreError> {
+        self.read(|db| audit::after(db, line, limit))
+    }
+
+    fn take_turn(&self, turn: &Turn<'_>) -> Result<Option<i64>, StoreError> {
+        self.write(|tx, _| audit::take_turn(tx, turn))
     }
 
     fn write_down(&self, lines: &[Line]) -> Result<(), StoreError> {
