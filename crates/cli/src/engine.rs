@@ -4,8 +4,8 @@ use serde::Serialize;
 use serde_json::{Map, Value, json};
 use trimtab_engine as engine;
 use trimtab_fleet_client::{
-    Action, BulkOrder, Client, EndSafe, KnobInfo, Listing, Name, NewSafe, NewToken, OrderBody,
-    RotateToken, Secret, ServiceInfo, WhatIfAsked,
+    Action, BulkOrder, Client, EndSafe, Listing, Name, NewSafe, NewToken, OrderBody, RotateToken,
+    Secret, WhatIfAsked,
 };
 
 use crate::args::{

@@ -64,7 +64,7 @@ export class Session {
     on(document, "visibilitychange", hide);
     on(window, "pagehide", () => this.#quit());
     this.#timer = setInterval(() => this.#report("t"), intervalMs);
-    // An element that plays by itself says so when it has enough, and not when the wait begins.
+    // An element that plays by itself tells when it has enough, and not when the wait begins.
     if (video.autoplay || !video.paused) this.#begin();
   }
 
