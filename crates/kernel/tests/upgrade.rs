@@ -331,7 +331,7 @@ fn connections_of_another_layout_are_counted() {
     let folder = loaded.options.folder.clone();
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     set_tcp_congestion(&listener, loaded.datapath().name()).unwrap();
-    let pair = connect(&listener);
+    let _busy = Busy::keep(connect(&listener));
     let open = || {
         let (flows, beyond) = open_connections(&folder);
         (flows.len(), beyond)
@@ -342,7 +342,6 @@ fn connections_of_another_layout_are_counted() {
     // Replaced, it is a former one, and still not to be read.
     let _datapath = Datapath::load(&loaded.options).unwrap();
     assert_eq!(open(), (0, 1));
-    drop(pair);
 }
 
 /// Sockets that listen are not renewed where the kernel cannot walk over them, and that is reported. To
