@@ -54,11 +54,13 @@ function tried(service, { experiments, rollouts }) {
   const now = (one) => one.service === service.name;
   const lines = [
     ...experiments.filter((one) => now(one) && ["running", "waiting"].includes(one.state)).map((one) => [
-      make("a", { href: address("experiment", one) }, one.name), ` (experiment): ${arm(one.spec.treatment)} vs. ${arm(one.spec.control)}`,
+      make("a", { href: address("experiment", one) }, one.name),
+      ` (experiment): ${arm(one.spec.treatment)} vs. ${arm(one.spec.control)}`,
       one.report?.effect ? `, effect ${effect(one.report.effect)}` : ", no estimate yet",
     ]),
     ...rollouts.filter((one) => now(one) && one.in_force).map((one) => [
-      make("a", { href: address("rollout", one) }, one.name), ` (rollout, ${one.phase.replace("-", " ")}): ${arm(one.spec.to)} instead of ${arm(one.spec.from)}, ` +
+      make("a", { href: address("rollout", one) }, one.name),
+      ` (rollout, ${one.phase.replace("-", " ")}): ${arm(one.spec.to)} instead of ${arm(one.spec.from)}, ` +
         `stage ${one.stage} of ${one.spec.stages.length}`,
     ]),
   ];
