@@ -61,6 +61,14 @@ algorithms! {
     Ledbat in crate::ledbat,
     /// Performance Evaluation 2008, Linux `tcp_illinois.c`.
     Illinois in crate::illinois,
+    /// JSAC 2019, on CUBIC.
+    C2tcp in crate::cubic::c2tcp if "rivals",
+    /// NSDI 2015.
+    Allegro in crate::allegro if "rivals",
+    /// NSDI 2013.
+    Sprout in crate::sprout if "rivals",
+    /// SIGCOMM 2015.
+    Verus in crate::verus if "rivals",
     /// MMSys 2016, libwebrtc `goog_cc`.
     Gcc in crate::gcc if "media",
     /// RFC 8698.

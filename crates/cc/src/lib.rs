@@ -17,10 +17,15 @@
 //! RFC named at the top of the algorithm's own file. `algorithms.rs` is the table of them all.
 #![no_std]
 
+#[cfg(feature = "rivals")]
+extern crate alloc;
+
 #[cfg(test)]
 extern crate std;
 
 mod algorithms;
+#[cfg(feature = "rivals")]
+mod allegro;
 mod bbr;
 #[cfg(feature = "media")]
 mod by_rate;
@@ -35,6 +40,7 @@ mod gcc;
 mod hystart;
 mod hystart_linux;
 mod illinois;
+mod interval;
 mod knob;
 mod ledbat;
 pub mod migrate;
@@ -50,10 +56,14 @@ mod round;
 #[cfg(feature = "media")]
 mod scream;
 mod spec;
+#[cfg(feature = "rivals")]
+mod sprout;
 #[cfg(test)]
 mod testing;
 pub mod transport;
 mod vegas;
+#[cfg(feature = "rivals")]
+mod verus;
 mod vivace;
 mod westwood;
 mod window;

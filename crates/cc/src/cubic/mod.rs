@@ -3,8 +3,10 @@
 //!
 //! Read first: RFC 9438, whose names the comments use. `curve.rs` has its growth; `linux.rs` has
 //! that of Linux, which differs in ways that show in throughput and queue; slow start ends by
-//! [`HystartPp`] or [`LinuxHystart`].
+//! [`HystartPp`] or [`LinuxHystart`]. `c2tcp.rs` is C2TCP, which watches a CUBIC's delay.
 
+#[cfg(feature = "rivals")]
+pub(crate) mod c2tcp;
 mod curve;
 mod linux;
 mod migrate;

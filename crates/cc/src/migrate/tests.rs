@@ -133,7 +133,9 @@ fn a_hand_over_keeps_window_and_rate_together() {
         path.on_ack(&Ack { inflight: MSS * 80, ..ack(Time::from_secs(30)) });
         let record = HandOver::of(&cca, &path, Time::from_secs(30)).unwrap();
         let kept = (record.rate * record.srtt).ratio(MSS * 80);
-        assert!((kept - 1.0).abs() < 0.05, "{}: {kept}", algorithm.name);
+        // Sprout knows no more than 1000 packets per second, and this path has 4000.
+        let least = if algorithm.name == "sprout" { 0.2 } else { 0.95 };
+        assert!((least..1.05).contains(&kept), "{}: {kept}", algorithm.name);
         assert_eq!(record.min_rtt, RTT);
     }
 }

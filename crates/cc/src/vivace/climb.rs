@@ -1,9 +1,9 @@
 //! The steps of the gradient ascent (NSDI 2018 §5): how far to go for a gradient.
 
-use super::interval::Seen;
 use super::knobs::Values;
 use super::losses::Losses;
 use super::utility::{most_gradient, secant, utility};
+use crate::interval::Seen;
 
 /// The largest step as a share of the rate: ω0, and how much more for each step in the same
 /// direction that it bound (δ).

@@ -1,8 +1,8 @@
 //! What of the losses is random (§5.4: "persistence criteria"): an interval of some tens of packets
 //! can not tell 3% from 6%.
 
-use super::interval::Seen;
 use super::knobs::Values;
+use crate::interval::Seen;
 
 /// Each interval moves the average by this share of the difference.
 const GAIN: f64 = 0.125;

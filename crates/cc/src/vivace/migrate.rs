@@ -2,10 +2,10 @@
 
 use trimtab_units::{Bytes, Duration, Rate};
 
-use super::interval::Intervals;
 use super::losses::Losses;
 use super::{Climb, Vivace};
 use crate::filter::WindowedMin;
+use crate::interval::Intervals;
 use crate::migrate::{HandOver, Migrate, OperatingPoint, PathView};
 
 impl Migrate for Vivace {

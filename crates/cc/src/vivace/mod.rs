@@ -2,8 +2,9 @@
 //!
 //! Read first: Dong et al., "PCC Vivace: online-learning congestion control", NSDI 2018 (the preset
 //! `plain`), and the PCC customization paper, §2.1 and §5, whose deployed modifications are the
-//! default here; section numbers are of the latter. `interval.rs` has the monitor intervals,
-//! `utility.rs` what they are worth, `climb.rs` the steps, `knobs.rs` what can be configured.
+//! default here; section numbers are of the latter. The crate's `interval.rs` has the monitor
+//! intervals, `utility.rs` what they are worth, `climb.rs` the steps, `knobs.rs` what can be
+//! configured.
 //!
 //! Where the papers are silent:
 //! * An interval lasts one smoothed round-trip time, and is known one later: the two round trips of §5.2.
@@ -25,7 +26,6 @@
 //!   rate of the initial window where that is less.
 
 mod climb;
-mod interval;
 mod knobs;
 mod losses;
 mod migrate;
@@ -36,11 +36,11 @@ mod utility;
 use trimtab_units::{Bytes, Duration, Rate, Time};
 
 use self::climb::Climb;
-use self::interval::{Interval, Intervals, Purpose, Seen};
 use self::knobs::Values;
 use self::losses::Losses;
 use crate::ceiling::Ceiling;
 use crate::filter::WindowedMin;
+use crate::interval::{Interval, Intervals, Purpose, Seen};
 use crate::knob::knob_methods;
 use crate::{
     Ack, Algorithm, Config, CongestionControl, Knob, Loss, LostPacket, Marked, Phase, Preset, Sent,

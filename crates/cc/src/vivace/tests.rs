@@ -1,8 +1,8 @@
 use super::climb::Climb;
-use super::interval::Seen;
 use super::knobs::plain;
 use super::losses::Losses;
 use super::*;
+use crate::interval::Seen;
 use crate::migrate::{Migrate, PathView};
 use crate::testing::link::{self, Link, MSS};
 use crate::testing::{acked, hand_over};

@@ -1,7 +1,7 @@
 //! What an interval was worth, and where more would be: the utility function and its gradient.
 
-use super::interval::Seen;
 use super::knobs::Values;
+use crate::interval::Seen;
 
 /// A slope within so many standard errors (1.25, squared) of zero is noise. More makes flows of few
 /// packets deaf to a shared queue, and unfair; fewer let the bursts of a cellular link look like

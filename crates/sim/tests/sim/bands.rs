@@ -87,6 +87,11 @@ fn every_algorithm_keeps_its_band() {
         ("ledbat", 0.97, 40.0..=65.0, 0.005),
         ("ledbat:target=5", 0.97, 15.0..=25.0, 0.0),
         ("illinois", 0.97, 40.0..=65.0, 0.005),
+        ("c2tcp", 0.97, 20.0..=65.0, 0.01),
+        // Its utility knows losses alone, of which it bears 5%.
+        ("allegro", 0.97, 30.0..=80.0, 0.05),
+        // Its aim of up to six times the least delay is above this buffer: losses alone hold it.
+        ("verus", 0.90, 20.0..=80.0, 0.06),
         // Up to a tenth of lost packets it holds its rate, and a queue of 20 ms is no trend.
         ("gcc", 0.95, 0.0..=80.0, 0.10),
         ("nada", 0.93, 0.0..=60.0, 0.02),

@@ -13,6 +13,7 @@ mod muses_call;
 mod recovery;
 mod resume;
 mod rfc8867;
+mod rivals;
 mod sharing;
 mod steering;
 mod switching;

@@ -202,9 +202,15 @@ fn flows_go_on_after_an_outage() {
             "vivace",
             "ledbat",
             "illinois",
+            "c2tcp",
+            "allegro",
+            "sprout",
+            "verus",
         ] {
             let (goodput, timeouts) = after_outage(cc, transport, Duration::from_millis(500));
-            assert!(goodput > 9.0, "{cc}: {goodput} Mbit/s");
+            // This link is as fast as any that Sprout knows, and it is cautious.
+            let least = if cc == "sprout" { 4.5 } else { 9.0 };
+            assert!(goodput > least, "{cc}: {goodput} Mbit/s");
             // The packets that waited in the queue arrive, so nothing is persistent congestion.
             let expected = u64::from(transport.loss_detection == LossDetection::RackTlp);
             assert_eq!(timeouts, expected, "{cc}");

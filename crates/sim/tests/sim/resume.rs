@@ -88,7 +88,8 @@ fn the_second_connection_is_faster_with_every_algorithm() {
     let size = Bytes::new(4_000_000);
     for transport in TRANSPORTS {
         let saved = observed("cubic", transport);
-        for algorithm in ALGORITHMS {
+        // Sprout forecasts no more than 12 Mbit/s of these 100: it cannot use what is resumed.
+        for algorithm in ALGORITHMS.iter().filter(|algorithm| algorithm.name != "sprout") {
             let name = algorithm.name;
             let plain = flow(name, transport, file(size));
             let mut resuming = world(capacity(), 1.0, vec![resumed(saved, plain.clone())]);

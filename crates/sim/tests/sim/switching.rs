@@ -14,8 +14,11 @@ use trimtab_units::{Bytes, Duration, Rate, Time};
 const EVERY: Duration = Duration::from_secs(20);
 const STEP: Duration = Duration::from_millis(1);
 const RTT: Duration = Duration::from_millis(20);
-const ALL: [&str; 10] = [
+/// Sprout and Verus are not among them: they are no algorithms to switch to. Sprout fills no link of
+/// 48 Mbit/s, and Verus has its profile to learn.
+const ALL: [&str; 12] = [
     "newreno", "cubic", "westwood", "vegas", "copa", "bbr", "bbr3", "vivace", "ledbat", "illinois",
+    "c2tcp", "allegro",
 ];
 /// Bytes that the link delivers in a round trip: 80 packets.
 const PATH: f64 = 120_000.0;
@@ -182,8 +185,11 @@ fn through_all_algorithms_and_round_again() {
     let mut world = world(&ALL, Switch::Full, 80);
     for turn in 1..=2 * ALL.len() {
         let seen = next_switch(&mut world, Time::ZERO + EVERY * turn as u64);
-        assert_eq!(switcher(&world).spec().algorithm().name, ALL[turn % ALL.len()]);
-        assert!(seen.loss() < 0.01, "{turn}: {seen:?}");
+        let name = ALL[turn % ALL.len()];
+        assert_eq!(switcher(&world).spec().algorithm().name, name);
+        // Allegro's utility bears 5% of losses, and it probes up to there.
+        let most = if name == "allegro" { 0.05 } else { 0.01 };
+        assert!(seen.loss() < most, "{turn}: {seen:?}");
     }
     assert!(world.flows()[0].sent().timeouts == 0);
 }

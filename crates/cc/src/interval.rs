@@ -1,4 +1,5 @@
 //! Monitor intervals: what became of the packets that were sent in one stretch of time at one rate.
+//! PCC Vivace and PCC Allegro decide by them.
 
 use trimtab_units::{Bytes, Duration, Time};
 
@@ -10,13 +11,13 @@ const AS_ASKED: f64 = 0.1;
 
 /// What an interval was sent for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Purpose {
+pub(crate) enum Purpose {
     /// Slow start.
     Start,
-    /// The higher and the lower rate of a pair (plain Vivace).
+    /// The higher and the lower rate of a pair (plain Vivace, Allegro).
     Up,
     Down,
-    /// The rate that the last decision chose (exploring and using it at once).
+    /// The rate that the last decision chose (exploring and using it at once; Allegro's adjusting).
     Step,
     /// Nothing: the results of another are on their way.
     Wait,
@@ -24,10 +25,10 @@ pub(super) enum Purpose {
 
 /// One monitor interval.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Interval {
-    pub(super) purpose: Purpose,
+pub(crate) struct Interval {
+    pub(crate) purpose: Purpose,
     /// The rate that was asked for, in Mbit/s.
-    pub(super) asked: f64,
+    pub(crate) asked: f64,
     start: Time,
     /// When the first packet of the next interval left; `None` while packets are added.
     end: Option<Time>,
@@ -36,12 +37,12 @@ pub(super) struct Interval {
     sent_count: u32,
     acked: Bytes,
     /// Acknowledgements with a round-trip time.
-    pub(super) samples: u32,
+    pub(crate) samples: u32,
     lost: Bytes,
     /// Ranges of packets that were lost one after another.
     lost_ranges: u32,
     /// Whether the application left the rate unused at any time.
-    pub(super) app_limited: bool,
+    pub(crate) app_limited: bool,
     trend: Trend,
     first_ack: Option<(Time, Bytes)>,
     last_ack: Time,
@@ -49,19 +50,19 @@ pub(super) struct Interval {
 
 /// What an interval showed.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Seen {
+pub(crate) struct Seen {
     /// Rate of sending in Mbit/s.
-    pub(super) rate: f64,
+    pub(crate) rate: f64,
     /// Rate of arrival in Mbit/s, by the acknowledgements; `None` where there were too few.
-    pub(super) arrived: Option<f64>,
+    pub(crate) arrived: Option<f64>,
     /// Packets that are accounted for.
-    pub(super) packets: f64,
+    pub(crate) packets: f64,
     /// Share of the packets that was lost, and in how many ranges.
-    pub(super) loss: f64,
-    pub(super) lost_ranges: u32,
+    pub(crate) loss: f64,
+    pub(crate) lost_ranges: u32,
     /// Slope of the round-trip time over the time of sending, in s/s, and its standard error squared.
-    pub(super) slope: f64,
-    pub(super) slope_error2: f64,
+    pub(crate) slope: f64,
+    pub(crate) slope_error2: f64,
 }
 
 fn mbps(bytes: Bytes, time: Duration) -> f64 {
@@ -89,7 +90,7 @@ impl Interval {
     }
 
     /// Whether it may end: it is long enough, and has packets enough to say something.
-    pub(super) fn is_due(&self, now: Time, length: Duration, packets: f64) -> bool {
+    pub(crate) fn is_due(&self, now: Time, length: Duration, packets: f64) -> bool {
         now.since(self.start) >= length && f64::from(self.sent_count) >= packets
     }
 
@@ -102,7 +103,7 @@ impl Interval {
     }
 
     /// What it shows: of all its packets, or while some are on their way, of those that are accounted for.
-    pub(super) fn seen(&self) -> Seen {
+    pub(crate) fn seen(&self) -> Seen {
         let known = self.acked + self.lost;
         let of = if self.end.is_some() { self.sent.max(known) } else { known };
         let paced = self.end.filter(|end| *end > self.start);
@@ -126,14 +127,14 @@ impl Interval {
 
 /// The intervals whose packets are under way, oldest first; the last is the running one.
 #[derive(Clone, Debug)]
-pub(super) struct Intervals {
+pub(crate) struct Intervals {
     ring: [Interval; CAPACITY],
     head: usize,
     len: usize,
 }
 
 impl Intervals {
-    pub(super) fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self { ring: [Interval::new(Purpose::Wait, 0.0, Time::ZERO); CAPACITY], head: 0, len: 0 }
     }
 
@@ -141,22 +142,22 @@ impl Intervals {
         (self.head + i) % CAPACITY
     }
 
-    pub(super) fn running(&self) -> Option<&Interval> {
+    pub(crate) fn running(&self) -> Option<&Interval> {
         (self.len > 0).then(|| &self.ring[self.at(self.len - 1)])
     }
 
-    pub(super) fn is_full(&self) -> bool {
+    pub(crate) fn is_full(&self) -> bool {
         self.len == CAPACITY
     }
 
     /// The one of that purpose, if it is still looked at.
-    pub(super) fn find(&mut self, purpose: Purpose) -> Option<&mut Interval> {
+    pub(crate) fn find(&mut self, purpose: Purpose) -> Option<&mut Interval> {
         let i = (0..self.len).map(|i| self.at(i)).find(|i| self.ring[*i].purpose == purpose)?;
         Some(&mut self.ring[i])
     }
 
     /// Ends the running one and begins another. There is room.
-    pub(super) fn begin(&mut self, now: Time, purpose: Purpose, asked: f64) {
+    pub(crate) fn begin(&mut self, now: Time, purpose: Purpose, asked: f64) {
         if self.len > 0 {
             let last = self.at(self.len - 1);
             self.ring[last].end = Some(now);
@@ -166,7 +167,7 @@ impl Intervals {
         self.len += 1;
     }
 
-    pub(super) fn on_sent(&mut self, bytes: Bytes, app_limited: bool) {
+    pub(crate) fn on_sent(&mut self, bytes: Bytes, app_limited: bool) {
         if self.len > 0 {
             let running = self.at(self.len - 1);
             let running = &mut self.ring[running];
@@ -183,7 +184,7 @@ impl Intervals {
     }
 
     /// An acknowledgement. Returns the interval that its newest packet is of.
-    pub(super) fn on_ack(
+    pub(crate) fn on_ack(
         &mut self,
         now: Time,
         sent_at: Time,
@@ -202,7 +203,7 @@ impl Intervals {
         Some(interval)
     }
 
-    pub(super) fn on_lost(&mut self, sent_at: Time, bytes: Bytes, new_range: bool) {
+    pub(crate) fn on_lost(&mut self, sent_at: Time, bytes: Bytes, new_range: bool) {
         if let Some(interval) = self.of(sent_at) {
             interval.lost += bytes;
             interval.lost_ranges = interval.lost_ranges.saturating_add(u32::from(new_range));
@@ -210,7 +211,7 @@ impl Intervals {
     }
 
     /// Takes the oldest one out once everything is known of it.
-    pub(super) fn take_resolved(
+    pub(crate) fn take_resolved(
         &mut self,
         newest_sent_at: Time,
         grace: Duration,
@@ -225,7 +226,7 @@ impl Intervals {
     }
 
     /// What is under way says nothing any more.
-    pub(super) fn disregard(&mut self) {
+    pub(crate) fn disregard(&mut self) {
         for i in 0..self.len {
             let i = self.at(i);
             self.ring[i].purpose = Purpose::Wait;
@@ -233,7 +234,7 @@ impl Intervals {
     }
 
     /// Nothing is under way any more.
-    pub(super) fn clear(&mut self) {
+    pub(crate) fn clear(&mut self) {
         self.len = 0;
     }
 }

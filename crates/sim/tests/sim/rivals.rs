@@ -1,0 +1,180 @@
+//! Algorithms of papers, to compare others with: what each paper claims, in its setting, within a
+//! band; and what each does next to its own kind, CUBIC and BBR. `docs/reference/algorithms.md` has
+//! the figures, with the commands that print them.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use trimtab_apps::{App, BulkConfig};
+use trimtab_net::{Capacity, LinkConfig, LossConfig, QueueConfig, Trace};
+use trimtab_sim::{Control, FlowConfig, Transport, World, WorldConfig};
+use trimtab_units::{Duration, Rate, Time};
+
+/// All of them.
+const ALL: [&str; 5] = ["illinois", "c2tcp", "allegro", "sprout", "verus"];
+
+fn flow(cc: &str, rtt: Duration, seed: u64) -> FlowConfig {
+    let control = Control::Algorithm { spec: cc.parse().unwrap(), steerer: None };
+    let app = App::bulk(&BulkConfig::default());
+    FlowConfig { seed, ..FlowConfig::new(control, Transport::quic(), app, rtt) }
+}
+
+fn constant(mbps: f64, buffer: u32) -> LinkConfig {
+    LinkConfig::new(Capacity::Constant(Rate::from_mbps(mbps)))
+        .queue(QueueConfig::drop_tail_packets(buffer))
+}
+
+/// What flows did of a link.
+#[derive(Clone, Debug)]
+struct Seen {
+    /// Mbit/s that arrived, of each.
+    mbps: Vec<f64>,
+    /// Time that the first flow's packets waited in the queue: mean and 95th percentile, in ms.
+    queue_ms: f64,
+    queue_p95_ms: f64,
+}
+
+/// So many seconds of flows, the first ten of them left out of throughput.
+fn seen(link: &LinkConfig, flows: Vec<FlowConfig>, seconds: u64) -> Seen {
+    let mut world = World::new(&WorldConfig { links: vec![(link.clone(), 1)], flows });
+    let counts = |w: &World| -> Vec<f64> {
+        w.flows().iter().map(|f| (f.sent().packets - f.received().dropped) as f64).collect()
+    };
+    let from = 10;
+    world.run_until(Time::from_secs(from));
+    let before = counts(&world);
+    world.run_until(Time::from_secs(seconds));
+    let time = (seconds - from) as f64;
+    let of = |(a, b): (f64, &f64)| (a - b) * 0.012 / time;
+    let queue = &world.flows()[0].received().queue_delay;
+    Seen {
+        mbps: counts(&world).into_iter().zip(&before).map(of).collect(),
+        queue_ms: queue.mean().as_millis_f64(),
+        queue_p95_ms: queue.quantile(0.95).as_millis_f64(),
+    }
+}
+
+fn alone(link: &LinkConfig, cc: &str, rtt: Duration, seconds: u64) -> Seen {
+    seen(link, vec![flow(cc, rtt, 1)], seconds)
+}
+
+/// The folder with recordings; see `crates/net/tests/common/mod.rs`.
+fn shared() -> Option<PathBuf> {
+    let usual = || Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared");
+    let folder = std::env::var_os("TRIMTAB_SHARED").map_or_else(usual, PathBuf::from);
+    if folder.is_dir() {
+        return Some(folder);
+    }
+    let missing = format!("there is no folder {} (set TRIMTAB_SHARED)", folder.display());
+    assert!(std::env::var_os("CI").is_none_or(|ci| ci.is_empty()), "{missing}");
+    eprintln!("skipped: {missing}");
+    None
+}
+
+/// Recorded cellular links; the first is of the recordings that Sprout's and Verus' papers used.
+const RECORDED: [&str; 4] = [
+    "cellular-3g/mahimahi-tmobile-umts-driving-down",
+    "cellular-lte/mahimahi-verizon-lte-short-down",
+    "cellular-lte/mahimahi-att-lte-driving-2016-down",
+    "cellular-3g/nyc2018-times-3g-nocross-1-down",
+];
+
+/// What a scheme makes of each of these, with the buffers of base stations, which hardly ever drop.
+fn recorded(cc: &str) -> Option<Vec<Seen>> {
+    let folder = shared()?.join("traces");
+    let of = |name: &str| {
+        let trace = Trace::load(&folder.join(format!("{name}.trace.gz"))).unwrap();
+        let link = LinkConfig::new(Capacity::trace(Arc::new(trace)))
+            .queue(QueueConfig::drop_tail_packets(5000));
+        let seen = alone(&link, cc, Duration::from_millis(40), 120);
+        println!("{cc} {name}: {seen:?}");
+        seen
+    };
+    Some(RECORDED.iter().map(|name| of(name)).collect())
+}
+
+/// Sums of throughput, and the least of the ratios of some delay, of CUBIC to another's, over the
+/// recordings that both were on.
+fn relative(of: &[Seen], cubic: &[Seen], delay: impl Fn(&Seen) -> f64) -> (f64, f64) {
+    let mbps = |all: &[Seen]| all.iter().map(|seen| seen.mbps[0]).sum::<f64>();
+    let ratios = cubic.iter().zip(of).map(|(cubic, seen)| delay(cubic) / delay(seen));
+    (mbps(of) / mbps(cubic), ratios.fold(f64::INFINITY, f64::min))
+}
+
+/// The path's round-trip time on the recordings, in ms.
+const RTT_MS: f64 = 40.0;
+
+/// JSAC 2019 §V: the average delay is within the application's target, where CUBIC's is a multiple of
+/// it, for a part of the throughput.
+#[test]
+fn c2tcp_keeps_the_average_below_its_target_on_recorded_links() {
+    let (Some(seen), Some(cubic)) = (recorded("c2tcp:target=100"), recorded("cubic")) else {
+        return;
+    };
+    for one in &seen {
+        assert!(RTT_MS + one.queue_ms < 100.0, "{one:?}");
+    }
+    let (throughput, delay) = relative(&seen, &cubic, |seen| RTT_MS + seen.queue_ms);
+    assert!((0.6..0.9).contains(&throughput), "{throughput} of CUBIC's throughput");
+    assert!(delay > 50.0, "{delay} times the delay");
+}
+
+/// NSDI 2015 §4.1.2 (Fig. 7): over 100 Mbit/s and 30 ms it keeps its throughput up to the 5% of losses
+/// at which its utility collapses. CUBIC has a thirtieth of the link at 2%.
+#[test]
+fn allegro_bears_random_losses_up_to_five_percent() {
+    let rtt = Duration::from_millis(30);
+    let of = |cc: &str, loss: f64| {
+        let link = constant(100.0, 250).loss(LossConfig::Independent(loss));
+        alone(&link, cc, rtt, 60).mbps[0]
+    };
+    for (loss, least, most) in
+        [(0.001, 98.0, 101.0), (0.01, 98.0, 101.0), (0.02, 95.0, 101.0), (0.06, 0.0, 50.0)]
+    {
+        let got = of("allegro", loss);
+        assert!((least..most).contains(&got), "{got} Mbit/s at {loss}");
+    }
+    let cubic = of("cubic", 0.02);
+    assert!(cubic < 5.0, "{cubic} Mbit/s");
+}
+
+/// NSDI 2013: delays of CUBIC's tenth and less on recorded cellular links (the 95th percentile), for a
+/// throughput somewhat below.
+#[test]
+fn sprout_keeps_delays_short_on_recorded_links() {
+    let (Some(seen), Some(cubic)) = (recorded("sprout"), recorded("cubic")) else { return };
+    for one in &seen {
+        assert!(one.queue_p95_ms < 100.0, "§3.3: within 100 ms with 95%: {one:?}");
+    }
+    let (throughput, delay) = relative(&seen, &cubic, |seen| RTT_MS + seen.queue_p95_ms);
+    assert!((0.6..1.0).contains(&throughput), "{throughput} of CUBIC's throughput");
+    assert!(delay > 50.0, "{delay} times the delay");
+}
+
+/// SIGCOMM 2015, abstract: more than ten times less delay than CUBIC over 3G and LTE.
+#[test]
+fn verus_has_a_tenth_of_cubics_delay_on_recorded_links() {
+    let (Some(seen), Some(cubic)) = (recorded("verus"), recorded("cubic")) else { return };
+    let (throughput, delay) = relative(&seen, &cubic, |seen| RTT_MS + seen.queue_ms);
+    // "Comparable" in the paper; on the slowest of the recordings here it is a third.
+    assert!((0.7..1.05).contains(&throughput), "{throughput} of CUBIC's throughput");
+    assert!(delay > 10.0, "{delay} times the delay");
+}
+
+/// Short and long paths, shallow and deep buffers: two of a kind use the link, and so do one of them
+/// and CUBIC or BBR. Who gets how much is printed; `docs/reference/algorithms.md` tells of it.
+#[test]
+fn two_flows_use_a_link_whatever_its_length_and_buffer() {
+    for (ms, bdp) in [(20u32, 0.5), (20, 4.0), (100, 0.5), (100, 4.0)] {
+        let link = constant(20.0, (20.0 * f64::from(ms) / 12.0 * bdp) as u32);
+        let rtt = Duration::from_millis(u64::from(ms));
+        for cc in ALL {
+            for other in [cc, "cubic", "bbr"] {
+                let two = seen(&link, vec![flow(cc, rtt, 1), flow(other, rtt, 2)], 60);
+                println!("{cc} and {other}, {ms} ms, {bdp} BDP: {two:.1?}");
+                let used: f64 = two.mbps.iter().sum();
+                assert!(used > 16.0, "{cc} and {other}, {ms} ms, {bdp} BDP: {two:?}");
+            }
+        }
+    }
+}
