@@ -3,7 +3,7 @@
 
 use libm::{erf, exp, lgamma, log, sqrt};
 
-/// Rates that are told apart (§3.1: "256 discrete values sampled uniformly").
+/// Rates that differ (§3.1: "256 discrete values sampled uniformly").
 pub(super) const BINS: usize = 256;
 /// No rate is higher, in packets per second (§3.1: 11 Mbit/s of 1400 bytes; `MAX_ARRIVAL_RATE`).
 pub(super) const RATE_MAX: f64 = 1000.0;

@@ -124,8 +124,8 @@ impl Profile {
 
     /// The greatest window before the profile exceeds a delay (§4, Fig. 4); `None` before any spline.
     ///
-    /// Where the profile ends below it, a packet more than that, or up to a quarter more where its
-    /// slope says so.
+    /// Where the profile ends below it, a packet more than that, or up to a quarter more where the
+    /// profile rises.
     pub(super) fn window(&self, delay: f64) -> Option<f64> {
         let (first, last) = (self.knots().first()?, self.knots().last()?);
         let Some(over) = self.knots().iter().position(|knot| knot.delay > delay) else {
