@@ -126,7 +126,9 @@ fn allegro_bears_random_losses_up_to_five_percent() {
     let rtt = Duration::from_millis(30);
     let of = |cc: &str, loss: f64| {
         let link = constant(100.0, 250).loss(LossConfig::Independent(loss));
-        alone(&link, cc, rtt, 60).mbps[0]
+        let mbps = alone(&link, cc, rtt, 60).mbps[0];
+        println!("{cc} with {loss} lost: {mbps:.1} Mbit/s");
+        mbps
     };
     for (loss, least, most) in
         [(0.001, 98.0, 101.0), (0.01, 98.0, 101.0), (0.02, 95.0, 101.0), (0.06, 0.0, 50.0)]
