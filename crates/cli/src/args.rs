@@ -19,6 +19,7 @@ use crate::datapath;
 pub(crate) use crate::engine_args::{
     AskEngine, Audit, AuditKind, Engine, EngineCommand, Order, Resume, TokenCommand,
 };
+pub(crate) use crate::reproduce_args::Reproduce;
 pub(crate) use crate::study_args::{ExperimentCommand, RolloutCommand, Which};
 
 /// Congestion control that serves what users feel: compare algorithms by quality of experience.
@@ -44,6 +45,7 @@ pub(crate) enum Command {
     Fleet(Fleet),
     Conform(Conform),
     Parity(Parity),
+    Reproduce(Reproduce),
     Validate(Validate),
     Emu(Box<Emu>),
     /// Cleans up after an `emu` that was killed; not for users.

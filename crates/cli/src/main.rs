@@ -18,6 +18,8 @@ mod fleet;
 mod list;
 mod manual;
 mod parity;
+mod reproduce;
+mod reproduce_args;
 mod study;
 mod study_args;
 mod trace;
@@ -95,6 +97,7 @@ fn run(cli: Cli) -> Result<u8, Failure> {
         Command::Fleet(args) => fleet::run(&args),
         Command::Conform(args) => conform::run(&args),
         Command::Parity(args) => parity::run(&args),
+        Command::Reproduce(args) => reproduce::run(&args),
         Command::Validate(args) => validate::run(args),
         Command::Agent(args) => agent::run(args),
         Command::Engine(args) => engine::run(*args),

@@ -14,6 +14,7 @@ pub mod listing;
 #[cfg(test)]
 mod muses;
 pub mod report;
+pub mod reproduce;
 pub mod result;
 pub mod run;
 pub mod scenario;

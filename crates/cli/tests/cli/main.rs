@@ -10,6 +10,7 @@ mod errors;
 mod fetch;
 mod fleet;
 mod parity;
+mod reproduce;
 mod selection;
 mod simulate;
 mod support;

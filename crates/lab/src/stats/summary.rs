@@ -60,10 +60,10 @@ impl PairKey {
 }
 
 /// The runs of one scheme with one application.
-type Runs<'a> = BTreeMap<PairKey, &'a RunRecord>;
+pub(crate) type Runs<'a> = BTreeMap<PairKey, &'a RunRecord>;
 
 /// Runs by their keys, in the order of the scenario where they look alike.
-fn keyed<'a>(runs: impl Iterator<Item = &'a RunRecord>) -> Runs<'a> {
+pub(crate) fn keyed<'a>(runs: impl Iterator<Item = &'a RunRecord>) -> Runs<'a> {
     let mut keyed = Runs::new();
     for run in runs {
         let mut key = PairKey::of(run);

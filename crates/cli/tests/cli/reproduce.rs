@@ -1,0 +1,79 @@
+//! `trimtab reproduce`.
+
+use std::fs;
+use std::path::Path;
+
+use serde_json::Value;
+
+use crate::support::{error, stdout};
+
+const SCENARIOS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../scenarios");
+
+const FIGURE: &[&str] =
+    &["reproduce", "mortise/fig13", "--quick", "--quiet", "--scenarios", SCENARIOS];
+
+#[test]
+fn a_quick_figure_is_judged_drawn_and_not_run_again() {
+    let dir = tempfile::tempdir().unwrap();
+    let folder = dir.path();
+    let text = stdout(folder, FIGURE);
+    assert!(text.starts_with("mortise/fig13\n  paper    fair; "), "{text}");
+    assert!(text.contains(": Jain's index of mortise, 1 runs, quick\n"), "{text}");
+
+    let own = folder.join("reproduced/mortise-fig13");
+    let verdict: Value =
+        serde_json::from_slice(&fs::read(own.join("verdict.json")).unwrap()).unwrap();
+    let jain = verdict["ours"]["value"].as_f64().unwrap();
+    let result: Value =
+        serde_json::from_slice(&fs::read(own.join("result.json")).unwrap()).unwrap();
+    let runs = result["runs"].as_array().unwrap();
+    let run = runs.iter().find(|run| run["cc"] == "mortise").unwrap();
+    assert_eq!(run["jain"].as_f64(), Some(jain), "one run, so its index");
+    let expected = if jain >= 0.95 { "agrees" } else { "smaller" };
+    assert_eq!(verdict["verdict"], expected);
+    assert!(fs::read_to_string(own.join("figure.svg")).unwrap().starts_with("<svg"));
+    assert!(fs::read(own.join("figure.png")).unwrap().starts_with(b"\x89PNG"));
+
+    // What is there is taken: a changed result changes the verdict, so nothing ran.
+    let mut changed = result.clone();
+    for run in changed["runs"].as_array_mut().unwrap() {
+        run["jain"] = Value::from(0.25);
+    }
+    fs::write(own.join("result.json"), changed.to_string()).unwrap();
+    let json: Value =
+        serde_json::from_str(&stdout(folder, &[FIGURE, &["--json"]].concat())).unwrap();
+    assert_eq!(
+        (&json[0]["verdict"], &json[0]["ours"]["value"]),
+        (&"contradicts".into(), &0.25.into())
+    );
+
+    let whole: Vec<&str> = FIGURE.iter().copied().filter(|arg| *arg != "--quick").collect();
+    let message = error(folder, &whole);
+    assert!(message.contains("result.json: is of another scenario or version"), "{message}");
+}
+
+#[test]
+fn names_are_listed_and_wrong_ones_refused() {
+    let dir = tempfile::tempdir().unwrap();
+    let list = stdout(dir.path(), &["reproduce", "--list"]);
+    assert!(list.lines().any(|line| line.starts_with("muses/table4 ")), "{list}");
+    let json = stdout(dir.path(), &["reproduce", "--list", "--json"]);
+    let json: Value = serde_json::from_str(&json).unwrap();
+    assert_eq!(json.as_array().unwrap().len(), list.lines().count());
+    let message = error(dir.path(), &["reproduce", "mortise/fig13", "muses/tabel4"]);
+    assert!(
+        message.contains("no figure \"muses/tabel4\": the nearest are muses/table4"),
+        "{message}"
+    );
+    let message = error(dir.path(), &["reproduce", "floo/fig9"]);
+    assert!(message.contains("floo/fig9 does not run: Needs production traffic."), "{message}");
+    assert!(!dir.path().join("reproduced").exists(), "nothing ran");
+}
+
+#[test]
+fn the_page_is_that_of_the_catalogue() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/reference/papers.md");
+    let page = stdout(path.parent().unwrap(), &["reproduce", "--page"]);
+    let advice = "run `trimtab reproduce --page > docs/reference/papers.md`";
+    assert_eq!(fs::read_to_string(&path).unwrap(), page, "{advice}");
+}
