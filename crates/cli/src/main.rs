@@ -55,6 +55,17 @@ impl Failure {
     pub(crate) fn interrupted(message: impl fmt::Display) -> Self {
         Self { message: message.to_string(), code: 130 }
     }
+
+    /// Whether the user wants it to end.
+    pub(crate) fn is_interrupted(&self) -> bool {
+        self.code == 130
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)
+    }
 }
 
 fn main() -> ExitCode {
@@ -79,7 +90,7 @@ fn main() -> ExitCode {
     match run(cli) {
         Ok(code) => ExitCode::from(code),
         Err(failure) => {
-            eprintln!("error: {}", failure.message);
+            eprintln!("error: {}", failure);
             ExitCode::from(failure.code)
         }
     }

@@ -1,14 +1,19 @@
 //! `trimtab reproduce`.
 
+use std::fmt::Display;
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 use trimtab_lab::compare::{CompareError, compare};
+use trimtab_lab::fleet::{SimulateError, simulate};
 use trimtab_lab::report::figure::{Kind, figure};
+use trimtab_lab::report::fleet;
 use trimtab_lab::report::output::write_file;
 use trimtab_lab::report::picture;
-use trimtab_lab::reproduce::{Entry, Outcome, Recipe, catalogue, find, judge, list, page};
+use trimtab_lab::reproduce::{
+    Entry, FleetRecipe, Outcome, Recipe, catalogue, find, list, page, tally,
+};
 use trimtab_lab::result::Comparison;
 use trimtab_lab::run::Recording;
 use trimtab_lab::run::simulator::Simulator;
@@ -17,6 +22,9 @@ use trimtab_lab::scenario::Scenario;
 use crate::args::Reproduce;
 use crate::compare::command_line;
 use crate::{Failure, print};
+
+/// The ends of the pictures' names.
+const ENDS: [&str; 2] = ["svg", "png"];
 
 pub(crate) fn run(args: &Reproduce) -> Result<(), Failure> {
     let entries = catalogue().map_err(Failure::input)?;
@@ -27,39 +35,75 @@ pub(crate) fn run(args: &Reproduce) -> Result<(), Failure> {
         return print(&if args.json { as_json(&entries) } else { list(&entries) });
     }
     // Every name is looked up before the first figure runs for minutes.
-    let chosen: Vec<(&Entry, &Recipe)> =
-        args.figures.iter().map(|name| runnable(&entries, name)).collect::<Result<_, _>>()?;
-    let mut outcomes = Vec::new();
-    for (entry, recipe) in chosen {
-        let outcome = reproduce(args, entry, recipe)?;
-        if !args.json {
-            print(&outcome.render())?;
+    let chosen: Vec<&Entry> = if args.figures.is_empty() {
+        entries.iter().filter(|entry| entry.runs()).collect()
+    } else {
+        args.figures.iter().map(|name| runnable(&entries, name)).collect::<Result<_, _>>()?
+    };
+    let (mut outcomes, mut failures) = (Vec::new(), 0);
+    for entry in &chosen {
+        let outcome = match (&entry.compare, &entry.fleet) {
+            (Some(recipe), _) => compared(args, entry, recipe),
+            (None, Some(recipe)) => simulated(args, entry, recipe),
+            (None, None) => continue,
+        };
+        match outcome {
+            Ok(outcome) => {
+                if !args.json {
+                    print(&outcome.render())?;
+                }
+                outcomes.push(outcome);
+            }
+            // Of many figures one that fails does not keep the others from running for hours.
+            Err(e) if chosen.len() > 1 && !e.is_interrupted() => {
+                eprintln!("error: {e}");
+                failures += 1;
+            }
+            Err(e) => return Err(e),
         }
-        outcomes.push(outcome);
     }
-    if args.json { print(&as_json(&outcomes)) } else { Ok(()) }
+    if args.json {
+        print(&as_json(&outcomes))?;
+    } else if chosen.len() > 1 {
+        print(&tally(&outcomes))?;
+    }
+    match failures {
+        0 => Ok(()),
+        n => Err(Failure::input(format!("{n} of {} figures failed: see above", chosen.len()))),
+    }
 }
 
 fn as_json(value: &impl Serialize) -> String {
     format!("{}\n", serde_json::to_string_pretty(value).unwrap_or_default())
 }
 
-fn runnable<'a>(entries: &'a [Entry], name: &str) -> Result<(&'a Entry, &'a Recipe), Failure> {
+fn runnable<'a>(entries: &'a [Entry], name: &str) -> Result<&'a Entry, Failure> {
     let entry = find(entries, name).map_err(Failure::input)?;
-    let recipe = entry.run.as_ref();
-    let recipe =
-        recipe.ok_or_else(|| Failure::input(format!("{name} does not run: {}", entry.note)))?;
-    Ok((entry, recipe))
+    if entry.runs() {
+        return Ok(entry);
+    }
+    let why = if entry.command.is_empty() {
+        entry.note.clone()
+    } else {
+        format!("`{}` makes it", entry.command)
+    };
+    Err(Failure::input(format!("{name} does not run here: {why}")))
 }
 
-/// Runs an entry unless its result is there, and writes result, verdict and pictures.
-fn reproduce(args: &Reproduce, entry: &Entry, recipe: &Recipe) -> Result<Outcome, Failure> {
-    let fail = |e: &dyn std::fmt::Display| Failure::input(format!("{}: {e}", entry.name));
+fn fail(entry: &Entry) -> impl Fn(&dyn Display) -> Failure {
+    let name = entry.name.clone();
+    move |e| Failure::input(format!("{name}: {e}"))
+}
+
+/// Runs a comparison unless its result is there, and writes result, verdict and pictures.
+fn compared(args: &Reproduce, entry: &Entry, recipe: &Recipe) -> Result<Outcome, Failure> {
+    let fail = fail(entry);
     let scenario = recipe.scenario(&args.scenarios, args.quick).map_err(|e| fail(&e))?;
     let kind: Kind = recipe.picture.parse().map_err(|e| fail(&e))?;
-    let folder = args.out.join(entry.folder());
+    let folder = folder(args, entry)?;
     let file = folder.join("result.json");
-    let comparison = if file.exists() {
+    let is_kept = file.exists();
+    let comparison = if is_kept {
         kept(&file, &scenario)?
     } else {
         let recording = Recording { units: kind.needs_recording(), series: kind.needs_recording() };
@@ -69,17 +113,51 @@ fn reproduce(args: &Reproduce, entry: &Entry, recipe: &Recipe) -> Result<Outcome
             e => fail(&e),
         })?
     };
-    let outcome = judge(entry, recipe, &comparison, args.quick).map_err(Failure::input)?;
-    if !file.exists() {
-        let svg = figure(kind, &comparison).map_err(|e| fail(&e))?;
-        for end in ["svg", "png"] {
-            picture::write(&folder.join(format!("figure.{end}")), &svg).map_err(Failure::input)?;
-        }
-        // The result last: a figure that has it is complete.
-        write(&file, &comparison)?;
-    }
+    // What ran for minutes is kept whatever happens to the verdict and the picture.
+    write(&file, &comparison)?;
+    let outcome = entry.judge(&comparison, args.quick).map_err(|e| fail(&e))?;
     write(&folder.join("verdict.json"), &outcome)?;
+    let is_drawn = ENDS.iter().all(|end| folder.join(format!("figure.{end}")).exists());
+    if !is_kept || !is_drawn && !kind.needs_recording() {
+        draw(&folder, &figure(kind, &comparison).map_err(|e| fail(&e))?)?;
+    }
     Ok(outcome)
+}
+
+/// Runs a fleet, of which seeds that are there do not run again, and writes result, verdict and pictures.
+fn simulated(args: &Reproduce, entry: &Entry, recipe: &FleetRecipe) -> Result<Outcome, Failure> {
+    let fail = fail(entry);
+    let scenario = recipe.scenario(&args.scenarios, args.quick).map_err(|e| fail(&e))?;
+    // Figures of one fleet share its seeds.
+    let seeds = args.out.join("fleets").join(&scenario.name);
+    let (effort, command) = (args.work.effort(), command_line());
+    let span = recipe.seeds(args.quick);
+    let result = simulate(&scenario, span, &[], effort, Some(&seeds), &command);
+    let result = result.map_err(|e| match e {
+        SimulateError::Interrupted(_) | SimulateError::Stopped { .. } => Failure::interrupted(e),
+        e => fail(&e),
+    })?;
+    let folder = folder(args, entry)?;
+    write(&folder.join("result.json"), &result)?;
+    let outcome = entry.judge_fleet(&result, args.quick).map_err(|e| fail(&e))?;
+    write(&folder.join("verdict.json"), &outcome)?;
+    draw(&folder, &fleet::plot(&result))?;
+    Ok(outcome)
+}
+
+fn draw(folder: &Path, svg: &str) -> Result<(), Failure> {
+    for end in ENDS {
+        picture::write(&folder.join(format!("figure.{end}")), svg).map_err(Failure::input)?;
+    }
+    Ok(())
+}
+
+/// The folder of an entry.
+fn folder(args: &Reproduce, entry: &Entry) -> Result<PathBuf, Failure> {
+    let folder = args.out.join(entry.folder());
+    fs::create_dir_all(&folder)
+        .map_err(|e| Failure::input(format!("cannot make the folder {}: {e}", folder.display())))?;
+    Ok(folder)
 }
 
 fn write(path: &Path, value: &impl Serialize) -> Result<(), Failure> {

@@ -15,12 +15,13 @@ use crate::args::Work;
   trimtab reproduce --list
   trimtab reproduce mortise/fig12
   trimtab reproduce mortise/fig13 muses/table4 --quick --out /tmp/quick
+  trimtab reproduce --out reproduced
   trimtab reproduce --page > docs/reference/papers.md
 
 `docs/reference/papers.md` has every name, and what it is compared by.")]
 pub(crate) struct Reproduce {
-    /// Their names, e.g. mortise/fig12
-    #[arg(value_name = "FIGURE", required_unless_present_any = ["list", "page"])]
+    /// Their names, e.g. mortise/fig12 [default: all that run]
+    #[arg(value_name = "FIGURE")]
     pub(crate) figures: Vec<String>,
 
     /// List the figures, and run nothing
@@ -31,8 +32,8 @@ pub(crate) struct Reproduce {
     #[arg(long, conflicts_with_all = ["figures", "json"])]
     pub(crate) page: bool,
 
-    /// One seed, and six points of the grid at most: shows that a figure runs, and says little of
-    /// the paper
+    /// One seed, a minute, and six points of the grid at most: shows that a figure runs, and says
+    /// little of the paper
     #[arg(long)]
     pub(crate) quick: bool,
 

@@ -10,6 +10,7 @@
 //!   milliseconds, and counts one packet for each acknowledgement, however many it acknowledges.
 //! * A window that is not used does not grow (RFC 9002 §7.8), nor does one in loss recovery.
 //! * CUBIC below it is that of RFC 9438, with HyStart++ in the first slow start.
+//! * A window that starts over keeps two packets, where the patch keeps one.
 //! * Congestion marks (ECN) bound the window (`ceiling.rs`). Below the setpoint it grows by two
 //!   packets in a round trip, and CUBIC's answer alone would leave it 2.5 times CUBIC's share.
 //! * The setpoint follows the target inside the algorithm. The patch leaves that to a program which
@@ -214,7 +215,9 @@ impl C2tcp {
         self.condition = Condition::Bad { count, next: now + wait };
         // A threshold that the window has not come back to is no sign of what the path carries.
         let ssthresh = self.cubic.decrease();
-        let least = self.cubic.window.min;
+        // One packet alone waits for the receiver's delayed acknowledgement, some 40 ms in Linux: on a short
+        // path that round-trip time is above the setpoint, so the window would start over for ever.
+        let least = self.cubic.window.min.max(self.cubic.window.mss * 2);
         self.cubic.window.retreat(least, ssthresh.max(self.cubic.window.mss * 2));
         self.cubic.before = None;
         self.credit = Bytes::ZERO;

@@ -1,21 +1,27 @@
 //! The papers' figures, tables and headlines by name: what each shows, how ours is made, and a verdict.
 //!
 //! The catalogue is data, `scenarios/papers/*.toml`: a new figure is one entry there. [`catalogue`] reads it,
-//! [`find`] looks a name up, [`Recipe::scenario`] says what runs, [`judge`] compares with the paper, and
-//! [`page`] makes `docs/reference/papers.md`.
+//! [`find`] looks a name up, [`Recipe`] and [`FleetRecipe`] say what runs, [`Entry::judge`] compares with the
+//! paper, and [`page`] makes `docs/reference/papers.md`.
 
+mod claim;
+mod fleet;
+mod judge;
 mod page;
+mod recipe;
 mod verdict;
 
-use std::path::Path;
-
 use serde::{Deserialize, Serialize};
-use trimtab_net::Part;
 
-use crate::scenario::{AppKind, Given, Scenario, ScenarioError, TransportKind};
+use crate::fleet::FleetResult;
+use crate::result::Comparison;
 
+pub use claim::{Claim, Quantity, Where};
+pub use fleet::{FleetClaim, FleetRecipe};
+pub use judge::JudgeError;
 pub use page::{list, page};
-pub use verdict::{JudgeError, Outcome, Verdict, judge};
+pub use recipe::Recipe;
+pub use verdict::{Band, Finding, Outcome, Verdict, tally};
 
 /// The catalogue's files, a paper each.
 const FILES: [&str; 4] = [
@@ -25,10 +31,8 @@ const FILES: [&str; 4] = [
     include_str!("../../../../scenarios/papers/pcc.toml"),
 ];
 
-/// Points of the grid that a quick run keeps at most.
-const QUICK_POINTS: u32 = 6;
-
-/// A figure, table or headline of a paper.
+/// A figure, table or headline of a paper. It has one of `compare`, `fleet`, `command` and a note that says why
+/// there is none of them.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Entry {
@@ -40,10 +44,16 @@ pub struct Entry {
     pub shows: String,
     /// What the paper finds, with its number where it prints one.
     pub paper: String,
-    /// How ours is made; nothing where one machine or this command cannot make it.
+    /// The comparison that makes it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub run: Option<Recipe>,
-    /// Without `run`: why not, and what stands in for it. With it: what is known of a difference.
+    pub compare: Option<Recipe>,
+    /// The fleet that makes it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fleet: Option<FleetRecipe>,
+    /// The command that makes it, where it is another than this.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub command: String,
+    /// Of what does not run: why not, and what stands in for it. Of the rest: what is known of a difference.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub note: String,
 }
@@ -53,102 +63,38 @@ impl Entry {
     pub fn folder(&self) -> String {
         self.name.replace('/', "-")
     }
-}
 
-/// What runs for an entry, and what of it is compared with the paper.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Recipe {
-    /// The scenario file, in the folder of scenarios.
-    pub scenario: String,
-    /// An application in place of the scenario's.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub app: Option<AppKind>,
-    /// The transport in place of the scenario's.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub transport: Option<TransportKind>,
-    /// The schemes in place of the scenario's.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub cc: Vec<String>,
-    /// The number of seeds in place of the scenario's.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub seeds: Option<u32>,
-    /// The part of the recordings in place of the scenario's.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub split: Option<Part>,
-    /// The picture in the paper's form: a kind of `trimtab compare --plot`.
-    pub picture: String,
-    /// What is compared.
-    pub quantity: Quantity,
-    /// The scheme whose quantity it is.
-    pub scheme: String,
-    /// The scheme that it is compared with, or `best fixed`: the best that is not steered. Without one the
-    /// quantity itself is compared with the paper's, and else by how many percent the scheme is better.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub versus: Option<String>,
-    /// The application whose runs count, by its name in the results [default: the first].
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub rows: Option<String>,
-    /// From this value on, ours agrees with the paper; exclusive where it equals `contradicts_below`.
-    pub at_least: f64,
-    /// Above this value, ours contradicts the paper.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub at_most: Option<f64>,
-    /// Up to this value, ours contradicts the paper; between it and `at_least` it is smaller.
-    #[serde(default)]
-    pub contradicts_below: f64,
-}
-
-/// What of a result is compared with the paper.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Quantity {
-    /// The users' mean experience, in the unit of the QoE model.
-    Qoe,
-    /// The mean request completion time, in milliseconds.
-    RctMean,
-    /// The 90th percentile of request completion times, in milliseconds.
-    RctP90,
-    /// Jain's index over the scheme's flows, 0 to 1.
-    Jain,
-    /// The rate of a flow of the scheme over that of a competing flow.
-    Friendliness,
-}
-
-impl Quantity {
-    /// As people read it.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Qoe => "QoE",
-            Self::RctMean => "mean completion time",
-            Self::RctP90 => "90th percentile of completion times",
-            Self::Jain => "Jain's index",
-            Self::Friendliness => "friendliness",
-        }
+    /// Whether `trimtab reproduce` runs it.
+    pub fn runs(&self) -> bool {
+        self.compare.is_some() || self.fleet.is_some()
     }
-}
 
-impl Recipe {
-    /// The scenario, from a folder of scenarios. `quick` keeps one seed and [a few](QUICK_POINTS) points of the
-    /// grid, which shows that it works and says little of the paper.
+    /// Compares the result of the entry's comparison with the paper. A quick run may lack what a claim is about,
+    /// so such claims are left out.
     ///
     /// # Errors
-    /// The scenario cannot be read, or does not fit the recipe.
-    pub fn scenario(&self, folder: &Path, quick: bool) -> Result<Scenario, ScenarioError> {
-        let cc: Result<Vec<_>, _> = self.cc.iter().map(|cc| cc.parse()).collect();
-        let given = Given {
-            app: self.app.into_iter().collect(),
-            cc: cc.map_err(|e| ScenarioError::Invalid(format!("in the catalogue: {e}")))?,
-            transport: self.transport,
-            seeds: if quick { Some(1) } else { self.seeds },
-            ..Given::default()
-        };
-        let mut scenario = given.scenario(Some(&folder.join(&self.scenario)))?;
-        scenario.split = self.split.or(scenario.split);
-        if quick {
-            scenario.thin = Some(scenario.thin.map_or(QUICK_POINTS, |n| n.min(QUICK_POINTS)));
-        }
-        Ok(scenario)
+    /// The runs lack what is compared.
+    pub fn judge(&self, result: &Comparison, quick: bool) -> Result<Outcome, JudgeError> {
+        let claims = self.compare.iter().flat_map(|recipe| &recipe.claims);
+        self.outcome(claims.map(|claim| judge::judge(claim, &result.runs)), quick)
+    }
+
+    /// Compares the result of the entry's fleet with the paper, as [`Self::judge`].
+    ///
+    /// # Errors
+    /// The result lacks what is compared.
+    pub fn judge_fleet(&self, result: &FleetResult, quick: bool) -> Result<Outcome, JudgeError> {
+        let claims = self.fleet.iter().flat_map(|recipe| &recipe.claims);
+        self.outcome(claims.map(|claim| fleet::judge(claim, result)), quick)
+    }
+
+    fn outcome(
+        &self,
+        findings: impl Iterator<Item = Result<Finding, JudgeError>>,
+        quick: bool,
+    ) -> Result<Outcome, JudgeError> {
+        let findings: Result<Vec<_>, _> = findings.filter(|f| f.is_ok() || !quick).collect();
+        Ok(Outcome::new(self, findings?, quick))
     }
 }
 
@@ -200,6 +146,7 @@ pub fn find<'a>(entries: &'a [Entry], name: &str) -> Result<&'a Entry, Catalogue
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeSet;
+    use std::path::Path;
 
     use super::*;
     use crate::report::figure::Kind;
@@ -212,20 +159,41 @@ mod tests {
         assert_eq!(names.len(), entries.len(), "a name is taken twice");
         for entry in &entries {
             let name = &entry.name;
-            let Some(recipe) = &entry.run else {
-                assert!(!entry.note.is_empty(), "{name} says nothing of why");
-                continue;
-            };
-            recipe.picture.parse::<Kind>().unwrap();
-            assert!(recipe.contradicts_below <= recipe.at_least, "{name}");
-            assert!(recipe.at_most.is_none_or(|most| most > recipe.at_least), "{name}");
-            let scenario =
-                recipe.scenario(&folder, false).unwrap_or_else(|e| panic!("{name}: {e}"));
-            let has = |label: &str| scenario.cc.iter().any(|cc| cc.label() == label);
-            assert!(has(&recipe.scheme), "{name} does not run {}", recipe.scheme);
-            let fixed = scenario.cc.iter().any(|cc| !cc.is_steered() && !cc.is_bound());
-            assert!(fixed || recipe.picture != "changes", "{name} has nobody to draw changes from");
-            let rival = recipe.versus.as_deref().filter(|versus| *versus != verdict::BEST_FIXED);
+            let ways = usize::from(entry.compare.is_some())
+                + usize::from(entry.fleet.is_some())
+                + usize::from(!entry.command.is_empty());
+            assert!(ways == 1 || ways == 0 && !entry.note.is_empty(), "{name} has {ways} ways");
+            if let Some(recipe) = &entry.compare {
+                check(name, recipe, &folder);
+            }
+            if let Some(recipe) = &entry.fleet {
+                let scenario = recipe.scenario(&folder, false);
+                let scenario = scenario.unwrap_or_else(|e| panic!("{name}: {e}"));
+                assert!(!recipe.claims.is_empty(), "{name} claims nothing");
+                for claim in &recipe.claims {
+                    assert!(claim.band.is_sound(), "{name}");
+                    let known = |wanted: &Option<String>| {
+                        wanted.as_ref().is_none_or(|wanted| {
+                            scenario.services.iter().any(|s| s.name().as_str() == wanted)
+                        })
+                    };
+                    assert!(known(&claim.service) && known(&claim.versus_service), "{name}");
+                }
+            }
+        }
+    }
+
+    fn check(name: &str, recipe: &Recipe, folder: &Path) {
+        recipe.picture.parse::<Kind>().unwrap();
+        let scenario = recipe.scenario(folder, false).unwrap_or_else(|e| panic!("{name}: {e}"));
+        let has = |label: &str| scenario.cc.iter().any(|cc| cc.label() == label);
+        let fixed = scenario.cc.iter().any(|cc| !cc.is_steered() && !cc.is_bound());
+        assert!(fixed || recipe.picture != "changes", "{name} has nobody to draw changes from");
+        assert!(!recipe.claims.is_empty(), "{name} claims nothing");
+        for claim in &recipe.claims {
+            assert!(claim.band.is_sound(), "{name}");
+            assert!(has(&claim.scheme), "{name} does not run {}", claim.scheme);
+            let rival = claim.versus.as_deref().filter(|versus| *versus != judge::BEST_FIXED);
             assert!(rival.is_none_or(has), "{name} does not run {rival:?}");
         }
     }

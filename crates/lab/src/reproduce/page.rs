@@ -2,13 +2,13 @@
 
 use std::fmt::Write;
 
-use super::{Entry, Recipe};
+use super::{Entry, FleetRecipe, Recipe};
 
 /// One line per entry, for a terminal.
 pub fn list(entries: &[Entry]) -> String {
     let width = entries.iter().map(|entry| entry.name.len()).max().unwrap_or(0);
     let line = |entry: &Entry| {
-        let runs = if entry.run.is_some() { "runs" } else { "-" };
+        let runs = if entry.runs() { "runs" } else { "-" };
         format!("{:width$}  {runs:4}  {}\n", entry.name, entry.shows)
     };
     entries.iter().map(line).collect()
@@ -16,16 +16,24 @@ pub fn list(entries: &[Entry]) -> String {
 
 /// `docs/reference/papers.md`.
 pub fn page(entries: &[Entry]) -> String {
-    let mut text = String::from(
+    let count = |has: fn(&Entry) -> bool| entries.iter().filter(|entry| has(entry)).count();
+    let mut text = format!(
         "# Figures of the papers by name\n\n\
          `trimtab reproduce --page` makes this page from `scenarios/papers/*.toml`. `trimtab reproduce\n\
-         NAME` runs a figure, draws it, and prints the paper's number, ours and a verdict. Results lie\n\
-         in the folder `--out`; a figure that has its result there is not run again. `--quick` keeps\n\
-         one seed and six points: it shows that a figure runs, and says little of the paper.\n\n\
+         NAME` runs a figure, draws it, and prints the paper's number, ours and a verdict. Without a\n\
+         name it runs all. Results lie in the folder `--out`; a figure that has its result there is not\n\
+         run again. `--quick` keeps one seed, six points and a minute: it shows that a figure runs, and\n\
+         says little of the paper.\n\n\
          Ours *agrees* from the band's lower end on. It is *smaller* below that, in the paper's\n\
          direction. It *contradicts* beyond, or where the interval holds no change and rules out\n\
          the band. Where the interval holds both, it is *not told apart*. Percentages are changes\n\
-         of means, better being positive, with 95% intervals.\n",
+         of means, better being positive, with 95% intervals.\n\n\
+         Of {} entries {} run so. {} are made by another command. Of the other {} a note says why\n\
+         they have none, and what stands in for them.\n",
+        entries.len(),
+        count(Entry::runs),
+        count(|entry| !entry.command.is_empty()),
+        count(|entry| !entry.runs() && entry.command.is_empty()),
     );
     let mut paper = "";
     for entry in entries {
@@ -37,11 +45,6 @@ pub fn page(entries: &[Entry]) -> String {
             );
             paper = own;
         }
-        let ours = entry.run.as_ref().map(recipe);
-        let ours: Vec<String> = ours
-            .into_iter()
-            .chain(Some(entry.note.clone()).filter(|note| !note.is_empty()))
-            .collect();
         let _ = writeln!(
             text,
             "| `{}` ({}) | {} | {} | {} |",
@@ -49,23 +52,34 @@ pub fn page(entries: &[Entry]) -> String {
             entry.section,
             entry.shows,
             entry.paper,
-            ours.join(" "),
+            ours(entry),
         );
     }
     text
 }
 
+/// How ours is made, and what is known of it.
+fn ours(entry: &Entry) -> String {
+    let mut parts: Vec<String> = Vec::new();
+    parts.extend(entry.compare.as_ref().map(compared));
+    parts.extend(entry.fleet.as_ref().map(simulated));
+    if !entry.command.is_empty() {
+        parts.push(format!("`{}`.", entry.command));
+    }
+    parts.extend(Some(entry.note.clone()).filter(|note| !note.is_empty()));
+    parts.join(" ")
+}
+
 /// What is compared, in a sentence.
-fn recipe(recipe: &Recipe) -> String {
-    let rival = recipe.versus.as_ref().map_or(String::new(), |rival| format!(" vs. {rival}"));
-    let unit = if recipe.versus.is_some() { "%" } else { "" };
-    let from = if recipe.at_least > recipe.contradicts_below { "from" } else { "above" };
-    let most = recipe.at_most.map_or(String::new(), |most| format!(" to {most}{unit}"));
-    format!(
-        "`{}`: {} of {}{rival}; agrees {from} {}{unit}{most}.",
-        recipe.scenario,
-        recipe.quantity.name(),
-        recipe.scheme,
-        recipe.at_least,
-    )
+fn compared(recipe: &Recipe) -> String {
+    let claims = recipe.claims.iter();
+    let claims =
+        claims.map(|claim| format!("{} {}", claim.subject(), claim.band.words(claim.is_change())));
+    format!("`{}`: {}.", recipe.scenario, claims.collect::<Vec<_>>().join("; "))
+}
+
+fn simulated(recipe: &FleetRecipe) -> String {
+    let claims = recipe.claims.iter();
+    let claims = claims.map(|claim| format!("{} {}", claim.subject(), claim.band.words(true)));
+    format!("`{}`: {}.", recipe.scenario, claims.collect::<Vec<_>>().join("; "))
 }

@@ -1,15 +1,39 @@
 //! Ours next to the paper's.
 
 use serde::{Deserialize, Serialize};
-use trimtab_steer::scheme::{is_bound, is_steered};
 
-use super::{Entry, Quantity, Recipe};
-use crate::result::{Comparison, RunRecord};
-use crate::stats::summary::{Runs, TRACES_MIN, in_order, interval, keyed};
-use crate::stats::{Estimate, Sums};
+use super::Entry;
+use crate::stats::Estimate;
 
-/// Stands for the best scheme that is not steered, and no bound.
-pub(super) const BEST_FIXED: &str = "best fixed";
+/// The values that agree with the paper.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Band {
+    /// From this value on, ours agrees; exclusive where it equals `contradicts_below`.
+    pub at_least: f64,
+    /// Above this value, ours contradicts.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub at_most: Option<f64>,
+    /// Up to this value, ours contradicts; between it and `at_least` it is smaller.
+    #[serde(default)]
+    pub contradicts_below: f64,
+}
+
+impl Band {
+    /// Whether a band can be met, and each verdict has room.
+    pub fn is_sound(&self) -> bool {
+        self.contradicts_below <= self.at_least
+            && self.at_most.is_none_or(|most| most > self.at_least)
+    }
+
+    /// As people read it, with values in percent or not.
+    pub(super) fn words(&self, is_change: bool) -> String {
+        let unit = if is_change { "%" } else { "" };
+        let from = if self.at_least > self.contradicts_below { "from" } else { "above" };
+        let most = self.at_most.map_or(String::new(), |most| format!(" to {most}{unit}"));
+        format!("agrees {from} {}{unit}{most}", self.at_least)
+    }
+}
 
 /// What ours says of the paper's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -36,20 +60,64 @@ impl Verdict {
         }
     }
 
-    fn of(recipe: &Recipe, ours: Estimate) -> Self {
-        let border = recipe.contradicts_below;
+    fn of(band: &Band, ours: Estimate) -> Self {
+        let border = band.contradicts_below;
         if let Some([low, high]) = ours.ci95
             && low <= border
             && border < high
         {
-            if high < recipe.at_least { Self::Contradicts } else { Self::NotToldApart }
-        } else if ours.value <= border || recipe.at_most.is_some_and(|most| ours.value > most) {
+            if high < band.at_least { Self::Contradicts } else { Self::NotToldApart }
+        } else if ours.value <= border || band.at_most.is_some_and(|most| ours.value > most) {
             Self::Contradicts
-        } else if ours.value < recipe.at_least {
+        } else if ours.value < band.at_least {
             Self::Smaller
         } else {
             Self::Agrees
         }
+    }
+}
+
+/// A claim after its run.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Finding {
+    /// What was compared, in words.
+    pub subject: String,
+    /// Whether `ours` is a percentage by which something is better, or the quantity itself.
+    pub is_change: bool,
+    /// Ours with its 95% interval.
+    pub ours: Estimate,
+    /// The runs that counted, or the aggregates of a fleet.
+    pub runs: usize,
+    /// What it says of the paper's.
+    pub verdict: Verdict,
+}
+
+impl Finding {
+    pub(super) fn new(
+        subject: String,
+        is_change: bool,
+        band: &Band,
+        ours: Estimate,
+        runs: usize,
+    ) -> Self {
+        // Of draws that leave nothing to compare with, an end has no value.
+        let has_ends = ours.ci95.is_none_or(|ends| ends.iter().all(|end| end.is_finite()));
+        let verdict = if has_ends { Verdict::of(band, ours) } else { Verdict::NotToldApart };
+        let ours = Estimate { ci95: ours.ci95.filter(|_| has_ends), ..ours };
+        Self { subject, is_change, ours, runs, verdict }
+    }
+
+    fn render(&self) -> String {
+        let one = |v: f64| if self.is_change { format!("{v:+.1}%") } else { format!("{v:.3}") };
+        let ends = |[low, high]: [f64; 2]| format!(" [{}, {}]", one(low), one(high));
+        let interval = self.ours.ci95.map(ends).unwrap_or_default();
+        format!(
+            "  {:14} {}{interval}: {}, {} runs\n",
+            self.verdict.name(),
+            one(self.ours.value),
+            self.subject,
+            self.runs,
+        )
     }
 }
 
@@ -60,18 +128,8 @@ pub struct Outcome {
     pub name: String,
     /// What the paper finds.
     pub paper: String,
-    /// What was compared.
-    pub quantity: Quantity,
-    /// The scheme.
-    pub scheme: String,
-    /// The scheme that it was compared with; without one `ours` is the quantity itself.
-    pub versus: Option<String>,
-    /// Ours with its 95% interval: percent by which the scheme is better, or the quantity.
-    pub ours: Estimate,
-    /// The runs of the scheme that counted.
-    pub runs: usize,
-    /// What it says of the paper's.
-    pub verdict: Verdict,
+    /// Ours, claim by claim.
+    pub findings: Vec<Finding>,
     /// Whether it is of a quick run, which says little of the paper.
     pub quick: bool,
     /// What is known of a difference.
@@ -79,194 +137,56 @@ pub struct Outcome {
 }
 
 impl Outcome {
+    pub(super) fn new(entry: &Entry, findings: Vec<Finding>, quick: bool) -> Self {
+        let (name, paper, note) = (entry.name.clone(), entry.paper.clone(), entry.note.clone());
+        Self { name, paper, findings, quick, note }
+    }
+
+    /// Whether every claim agrees.
+    pub fn agrees(&self) -> bool {
+        self.findings.iter().all(|finding| finding.verdict == Verdict::Agrees)
+    }
+
     /// A few lines for a terminal.
     pub fn render(&self) -> String {
-        let percent = self.versus.is_some();
-        let one = |v: f64| if percent { format!("{v:+.1}%") } else { format!("{v:.3}") };
-        let ends = |[low, high]: [f64; 2]| format!(" [{}, {}]", one(low), one(high));
-        let interval = self.ours.ci95.map(ends).unwrap_or_default();
-        let rival = self.versus.as_ref().map_or(String::new(), |cc| format!(" vs. {cc}"));
-        let quick = if self.quick { ", quick" } else { "" };
-        let mut text = format!(
-            "{}\n  paper    {}\n  ours     {}{interval}: {} of {}{rival}, {} runs{quick}\n  verdict  {}\n",
-            self.name,
-            self.paper,
-            one(self.ours.value),
-            self.quantity.name(),
-            self.scheme,
-            self.runs,
-            self.verdict.name(),
-        );
-        if self.verdict != Verdict::Agrees && !self.note.is_empty() {
-            text += &format!("  why      {}\n", self.note);
+        let quick = if self.quick { " (quick: it says little of the paper)" } else { "" };
+        let mut text = format!("{}{quick}\n  paper          {}\n", self.name, self.paper);
+        text.extend(self.findings.iter().map(Finding::render));
+        if !self.agrees() && !self.note.is_empty() {
+            text += &format!("  why            {}\n", self.note);
         }
         text
     }
 }
 
-/// Why a result says nothing of the paper's.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum JudgeError {
-    /// No run has it.
-    #[error("{entry}: no run of {scheme} has the {quantity}; see its entry in scenarios/papers")]
-    Missing {
-        /// The entry.
-        entry: String,
-        /// The scheme.
-        scheme: String,
-        /// What was looked for.
-        quantity: &'static str,
-    },
-    /// Percent of nothing, or of a negative number.
-    #[error(
-        "{entry}: the mean {quantity} of {scheme} is not above 0, so no change has a percentage"
-    )]
-    NotPositive {
-        /// The entry.
-        entry: String,
-        /// The scheme.
-        scheme: String,
-        /// What was looked for.
-        quantity: &'static str,
-    },
-}
-
-impl Quantity {
-    fn of(self, run: &RunRecord) -> Option<f64> {
-        match self {
-            Self::Qoe => Some(run.users.mean),
-            Self::RctMean => Some(run.rct_ms?.mean),
-            Self::RctP90 => Some(run.rct_ms?.p90),
-            Self::Jain => run.jain,
-            Self::Friendliness => run.friendliness,
-        }
-    }
-
-    /// Whether less is better.
-    fn is_cost(self) -> bool {
-        matches!(self, Self::RctMean | Self::RctP90)
-    }
-
-    /// By how many percent the first mean is better than the second: the papers compare means.
-    fn gain_percent(self, sums: &Sums) -> f64 {
-        let change = 100.0 * (sums.a / sums.b - 1.0);
-        if self.is_cost() { -change } else { change }
-    }
-}
-
-/// Compares the result of an entry's recipe with the paper. Changes are paired, as in
-/// [`crate::stats::summary`], with whole traces resampled where there are enough.
-///
-/// # Errors
-/// The runs lack what is compared.
-pub fn judge(
-    entry: &Entry,
-    recipe: &Recipe,
-    comparison: &Comparison,
-    quick: bool,
-) -> Result<Outcome, JudgeError> {
-    let app = recipe.rows.as_deref().or(comparison.runs.first().map(|run| run.app.as_str()));
-    let quantity = recipe.quantity;
-    let of = |cc: &str| {
-        let counts = |run: &&RunRecord| Some(run.app.as_str()) == app && run.cc == cc;
-        let runs = comparison.runs.iter().filter(counts);
-        keyed(runs.filter(|run| quantity.of(run).is_some()))
-    };
-    let value = |run: &RunRecord| quantity.of(run).unwrap_or_default();
-    let missing = |scheme: &str| JudgeError::Missing {
-        entry: entry.name.clone(),
-        scheme: scheme.to_owned(),
-        quantity: quantity.name(),
-    };
-    let own = of(&recipe.scheme);
-    if own.is_empty() {
-        return Err(missing(&recipe.scheme));
-    }
-    let versus = match recipe.versus.as_deref() {
-        Some(BEST_FIXED) => {
-            let schemes = in_order(comparison.runs.iter().map(|run| run.cc.as_str()));
-            let fixed = schemes.into_iter().filter(|cc| !is_bound(cc) && !is_steered(cc));
-            let fixed = fixed.filter(|cc| *cc != recipe.scheme);
-            let merit = |cc: &str| {
-                let mean = mean(&of(cc), value)?;
-                Some(if quantity.is_cost() { -mean } else { mean })
-            };
-            let best = fixed.filter_map(|cc| Some((cc, merit(cc)?)));
-            let best = best.max_by(|a, b| a.1.total_cmp(&b.1));
-            Some(best.ok_or_else(|| missing(BEST_FIXED))?.0.to_owned())
-        }
-        other => other.map(str::to_owned),
-    };
-    let rivals = versus.as_deref().map(of);
-    let sums: Vec<_> = own
-        .iter()
-        .filter_map(|(key, run)| {
-            let other =
-                rivals.as_ref().map_or(Some(1.0), |runs| runs.get(key).map(|r| value(r)))?;
-            Some((key, Sums::of(value(run), other)))
-        })
-        .collect();
-    if let Some(rival) = &versus {
-        if sums.is_empty() {
-            return Err(missing(rival));
-        }
-        if sums.iter().map(|(_, sums)| sums.b).sum::<f64>() <= 0.0 {
-            return Err(JudgeError::NotPositive {
-                entry: entry.name.clone(),
-                scheme: rival.clone(),
-                quantity: quantity.name(),
-            });
-        }
-    }
-    let traces = in_order(sums.iter().map(|(key, _)| key.trace())).len();
-    let runs = sums.len();
-    let statistic =
-        |sums: &Sums| if versus.is_some() { quantity.gain_percent(sums) } else { sums.mean() };
-    let ours = interval(traces >= TRACES_MIN, sums.into_iter(), statistic);
-    Ok(Outcome {
-        name: entry.name.clone(),
-        paper: entry.paper.clone(),
-        quantity,
-        scheme: recipe.scheme.clone(),
-        verdict: Verdict::of(recipe, ours),
-        versus,
-        ours,
-        runs,
-        quick,
-        note: entry.note.clone(),
-    })
-}
-
-fn mean(runs: &Runs<'_>, value: impl Fn(&RunRecord) -> f64) -> Option<f64> {
-    let sum: f64 = runs.values().map(|run| value(run)).sum();
-    (!runs.is_empty()).then(|| sum / runs.len() as f64)
+/// How many findings agree, are smaller, contradict and are not told apart, for a terminal.
+pub fn tally(outcomes: &[Outcome]) -> String {
+    let all = || outcomes.iter().flat_map(|outcome| &outcome.findings);
+    let count = |verdict| all().filter(|finding| finding.verdict == verdict).count();
+    let kinds = [Verdict::Agrees, Verdict::Smaller, Verdict::Contradicts, Verdict::NotToldApart];
+    let parts = kinds.map(|kind| format!("{} {}", count(kind), kind.name()));
+    format!("{} figures, {} claims: {}\n", outcomes.len(), all().count(), parts.join(", "))
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::{catalogue, find};
     use super::*;
 
     #[test]
     fn a_verdict_goes_by_the_band_and_the_interval() {
-        let entries = catalogue().unwrap();
-        let recipe = find(&entries, "mortise/fig8e").unwrap().run.clone().unwrap();
-        assert_eq!((recipe.at_least, recipe.contradicts_below), (10.8, 0.0));
-        let of = |value, ci95| Verdict::of(&recipe, Estimate { value, ci95 });
+        let band = Band { at_least: 10.8, at_most: None, contradicts_below: 0.0 };
+        let of = |value, ci95| Verdict::of(&band, Estimate { value, ci95 });
         assert_eq!(of(12.0, Some([11.0, 13.0])), Verdict::Agrees);
         assert_eq!(of(3.0, Some([1.0, 5.0])), Verdict::Smaller);
         assert_eq!(of(3.0, Some([-1.0, 5.0])), Verdict::Contradicts, "10.8 is ruled out");
         assert_eq!(of(3.0, Some([-1.0, 12.0])), Verdict::NotToldApart);
         assert_eq!(of(-3.0, Some([-5.0, -1.0])), Verdict::Contradicts);
-        let bounded = Recipe { at_most: Some(20.0), ..recipe.clone() };
+        let bounded = Band { at_most: Some(20.0), ..band };
         let over = Estimate { value: 25.0, ci95: None };
         assert_eq!(Verdict::of(&bounded, over), Verdict::Contradicts);
-    }
-
-    #[test]
-    fn gains_are_of_means_and_less_time_is_better() {
-        let sums = Sums::of(80.0, 100.0) + Sums::of(120.0, 300.0);
-        assert_eq!(Quantity::RctMean.gain_percent(&sums), 50.0);
-        assert_eq!(Quantity::Qoe.gain_percent(&sums), -50.0);
+        let open = Estimate { value: 12.0, ci95: Some([11.0, f64::NAN]) };
+        let finding = Finding::new("x".to_owned(), true, &band, open, 2);
+        assert_eq!((finding.verdict, finding.ours.ci95), (Verdict::NotToldApart, None));
+        assert!(bounded.is_sound() && !Band { at_most: Some(5.0), ..band }.is_sound());
     }
 }

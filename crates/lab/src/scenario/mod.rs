@@ -28,7 +28,7 @@ mod design;
 mod given;
 mod grid;
 mod path;
-mod quantity;
+pub(crate) mod quantity;
 mod rivals;
 mod source;
 mod split;

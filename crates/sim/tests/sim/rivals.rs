@@ -121,6 +121,18 @@ fn c2tcp_keeps_the_average_below_its_target_on_recorded_links() {
 
 /// NSDI 2015 §4.1.2 (Fig. 7): over 100 Mbit/s and 30 ms it keeps its throughput up to the 5% of losses
 /// at which its utility collapses. CUBIC has a thirtieth of the link at 2%.
+/// A packet alone waits for the receiver's delayed acknowledgement, which a setpoint of twice 20 ms does not bear.
+#[test]
+fn c2tcp_uses_a_short_path_of_tcp() {
+    let link = constant(24.0, 100);
+    let carried = |cc| {
+        let quic = flow(cc, Duration::from_millis(20), 1);
+        seen(&link, vec![FlowConfig { transport: Transport::linux_tcp(), ..quic }], 40).mbps[0]
+    };
+    let (own, cubic) = (carried("c2tcp"), carried("cubic"));
+    assert!(own > 0.9 * cubic, "{own} Mbit/s, and {cubic} by CUBIC");
+}
+
 #[test]
 fn allegro_bears_random_losses_up_to_five_percent() {
     let rtt = Duration::from_millis(30);

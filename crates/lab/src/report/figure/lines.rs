@@ -27,12 +27,16 @@ pub struct Line {
 /// A quantity of a run's place in the grid, with its unit.
 type Place = (&'static str, fn(&RunRecord) -> f64);
 
-const PLACES: [Place; 5] = [
+const PLACES: [Place; 6] = [
     ("base round-trip time, ms", |run| run.cell.rtt_ms),
     ("buffer, KB", |run| run.cell.buffer_bytes as f64 / 1e3),
     ("random loss, %", |run| run.cell.loss * 100.0),
     ("jitter, ms", |run| run.cell.jitter_ms),
     ("flows", |run| f64::from(run.cell.flows)),
+    // Competitors come last among the flows of a run.
+    ("competing flows", |run| {
+        run.flow_throughput_mbps.len().saturating_sub(run.cell.flows as usize) as f64
+    }),
 ];
 
 pub(super) fn along(subject: &Subject<'_>) -> Result<Drawn, FigureError> {
@@ -40,8 +44,12 @@ pub(super) fn along(subject: &Subject<'_>) -> Result<Drawn, FigureError> {
     let has_several = |place: &Place| {
         runs.iter().any(|run| runs.first().is_some_and(|first| place.1(run) != place.1(first)))
     };
-    // A buffer in bandwidth-delay products follows the round-trip time.
     let mut several: Vec<Place> = PLACES.into_iter().filter(has_several).collect();
+    // A flow alone has no list of flows, so those that compete count only where their sets differ.
+    if runs.iter().all(|run| run.cell.rivals.is_empty()) {
+        several.retain(|place| place.0 != PLACES[5].0);
+    }
+    // A buffer in bandwidth-delay products follows the round-trip time.
     if several.len() == 2 && several[0].0 == PLACES[0].0 && several[1].0 == PLACES[1].0 {
         several.pop();
     }
