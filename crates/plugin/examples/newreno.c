@@ -71,9 +71,15 @@ static void on_ack(void *self, const struct trimtab_ack *ack)
 		grow(cc, (double)ack->acked_bytes);
 }
 
+/* Whole bytes, as a window is. */
+static double rounded(double bytes)
+{
+	return (double)(uint64_t)(bytes + 0.5);
+}
+
 static double half(const struct newreno *cc)
 {
-	return larger(cc->window / 2, larger(2 * cc->mss, cc->min));
+	return larger(rounded(cc->window / 2), larger(2 * cc->mss, cc->min));
 }
 
 static void on_loss(void *self, const struct trimtab_loss *loss)
@@ -106,9 +112,9 @@ static void on_idle(void *self, const struct trimtab_idle *idle)
 {
 	struct newreno *cc = self;
 	double left = (double)idle->idle_ns - (double)idle->rto_ns;
-	cc->ssthresh = larger(cc->ssthresh, cc->window * 0.75);
+	cc->ssthresh = larger(cc->ssthresh, rounded(cc->window * 0.75));
 	for (; left > 0 && cc->window > cc->initial; left -= (double)idle->rto_ns)
-		cc->window = larger(cc->window / 2, cc->initial);
+		cc->window = larger(rounded(cc->window / 2), cc->initial);
 	cc->credit = 0;
 }
 

@@ -50,4 +50,5 @@ class NewReno:
         return {"window_bytes": self.window}
 
     def half(self):
-        return max(self.window / 2, 2 * self.mss, self.min)
+        # Whole bytes, as a window is.
+        return max((self.window + 1) // 2, 2 * self.mss, self.min)

@@ -4,7 +4,7 @@ mod support;
 
 use std::path::PathBuf;
 
-use support::{MSS, assert_same, config, drive, of_crate, plug, refused};
+use support::{MSS, config, drive, of_crate, plug, refused};
 use tempfile::TempDir;
 use trimtab_cc::{CongestionControl, Spec, get_knob};
 use trimtab_plugin::OBSERVATIONS;
@@ -17,7 +17,7 @@ fn file(folder: &TempDir, name: &str, text: &str) -> String {
     format!("python:{}", path.display())
 }
 
-/// Every event has the window of the built-in algorithm.
+/// Every event has the window of the built-in algorithm, to the byte.
 #[test]
 fn the_example_does_what_the_built_in_newreno_does() {
     let plug = plug(&format!("python:{}", of_crate("examples/newreno.py").display())).unwrap();
@@ -29,7 +29,7 @@ fn the_example_does_what_the_built_in_newreno_does() {
     let mut wanted = drive(&mut built_in, 0, 40);
     windows.dedup();
     wanted.dedup();
-    assert_same(&windows, &wanted);
+    assert_eq!(windows, wanted);
     assert!(windows.contains(&(MSS * 2)));
     plug.check().unwrap();
 }

@@ -131,7 +131,8 @@ class Worker:
         controller = self.cls.__new__(self.cls)
         for name, default, *_ in self.knobs:
             setattr(controller, name, default)
-        controller.__init__(self.config(*limits, seed, random.Random(seed)))
+        if self.cls.__init__ is not object.__init__:
+            controller.__init__(self.config(*limits, seed, random.Random(seed)))
         self.controllers[number] = controller
 
     def do(self, what, number, values):

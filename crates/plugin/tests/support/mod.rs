@@ -83,10 +83,3 @@ pub(crate) fn drive(cca: &mut Controller, from_ms: u64, round_trips: u64) -> Vec
 pub(crate) fn of_crate(path: &str) -> std::path::PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join(path)
 }
-
-/// Two courses of the window, one of which rounds to whole bytes at each loss.
-pub(crate) fn assert_same(got: &[Bytes], wanted: &[Bytes]) {
-    let same = |(a, b): (&Bytes, &Bytes)| a.get().abs_diff(b.get()) <= 1;
-    let is_same = got.len() == wanted.len() && got.iter().zip(wanted).all(same);
-    assert!(is_same, "{got:?}, not {wanted:?}");
-}
