@@ -55,13 +55,16 @@ impl Plug {
     }
 }
 
+/// What builds an instance for a connection.
+type Build = dyn Fn(&Config) -> Box<dyn Plugin> + Send + Sync;
+
 /// What a loader gives.
 struct Loaded {
     name: String,
     about: String,
     knobs: Vec<Knob>,
     forks: bool,
-    build: Box<dyn Fn(&Config) -> Box<dyn Plugin> + Send + Sync>,
+    build: Box<Build>,
 }
 
 /// Loads the file of a scheme, which is called `label` in messages.

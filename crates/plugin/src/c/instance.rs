@@ -4,7 +4,7 @@ use std::ffi::c_void;
 use std::sync::{Mutex, PoisonError};
 
 use trimtab_cc::{Ack, Config, CongestionControl, Idle, Knob, Loss, Phase, Plugin, Sent, Timeout};
-use trimtab_units::{Bytes, Rate, Time};
+use trimtab_units::{Bytes, Duration, Rate, Time};
 
 use super::{Functions, NEVER, RawAck, RawConfig, RawIdle, RawLoss, RawSent, RawTimeout};
 use crate::answer;
@@ -139,7 +139,7 @@ impl CongestionControl for Instance {
         let raw = RawAck {
             now_ns: ack.now.as_nanos(),
             acked_bytes: ack.acked.get(),
-            rtt_ns: ack.rtt.map_or(0, |rtt| rtt.as_nanos()),
+            rtt_ns: ack.rtt.map_or(0, Duration::as_nanos),
             srtt_ns: ack.srtt.as_nanos(),
             min_rtt_ns: ack.min_rtt.as_nanos(),
             inflight_bytes: ack.inflight.get(),

@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use trimtab_cc::{Ack, Config, Knob, Loss, Plugin, Timeout};
 use trimtab_steer::scheme::PluginSettings;
-use trimtab_units::Time;
+use trimtab_units::{Bytes, Duration, Time};
 
 use crate::decided::{Answer, Decided, Policy, Terms};
 use crate::error::Problem;
@@ -75,7 +75,7 @@ impl Controller {
         let worker = worker::of_this_thread(class.plugin, &class.source)?;
         let number = lock(&worker).number();
         let sizes = [config.mss, config.initial_window, config.min_window];
-        let [mss, initial_window, min_window] = sizes.map(|bytes| bytes.as_f64());
+        let [mss, initial_window, min_window] = sizes.map(Bytes::as_f64);
         // A float has no room for 64 bits.
         let [high, low] = [config.seed >> 32, config.seed & 0xffff_ffff].map(|half| half as f64);
         let values = [mss, initial_window, min_window, high, low];
@@ -126,7 +126,7 @@ impl Policy for Controller {
         let values: [f64; worker::ACK.len()] = [
             ms(ack.now),
             ack.acked.as_f64(),
-            ack.rtt.map_or(f64::NAN, |rtt| rtt.as_millis_f64()),
+            ack.rtt.map_or(f64::NAN, Duration::as_millis_f64),
             ack.srtt.as_millis_f64(),
             ack.min_rtt.as_millis_f64(),
             ack.inflight.as_f64(),
