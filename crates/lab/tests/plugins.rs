@@ -98,7 +98,7 @@ fn a_plug_in_shares_a_link_with_others() {
 fn a_fault_in_a_run_ends_the_comparison_with_what_to_do() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("late.py");
-    let text = "class A:\n    def on_ack(self, ack):\n        return 1 / (ack.now_ms < 500)\n";
+    let text = "class A:\n    def on_ack(self, ack):\n        1 / (ack.now_ms < 500)\n";
     std::fs::write(&file, text).unwrap();
     let name = format!("python:{}", file.display());
     let e = run(&[&name], BULK, 2).unwrap_err().to_string();

@@ -83,7 +83,7 @@ fn a_plug_in_that_is_wrong_ends_the_comparison_with_what_to_do() {
     let short = ["--app", "bulk", "--traces", "constant:12Mbit/s", "--duration", "2s", "--quiet"];
     let e = |cc: &str| error(folder.path(), &[&["compare", "--cc", cc], &short[..]].concat());
     assert!(e("plugin:./mine.so").contains("plugin:./mine.so: ./mine.so cannot be read"));
-    let text = "class A:\n    def on_ack(self, ack):\n        return 1 / (ack.now_ms < 500)\n";
+    let text = "class A:\n    def on_ack(self, ack):\n        1 / (ack.now_ms < 500)\n";
     write(folder.path().join("late.py"), text).unwrap();
     let message = e("python:late.py");
     assert!(message.starts_with("error: python:late.py: ZeroDivisionError: "), "{message}");
