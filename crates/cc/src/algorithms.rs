@@ -3,6 +3,8 @@
 use enum_dispatch::enum_dispatch;
 
 use crate::muses::{self, Muses};
+#[cfg(feature = "plugin")]
+use crate::plugin::Plugged;
 use crate::{Config, Knob};
 
 /// Each algorithm is `TYPE in MODULE,`, in the order in which they are listed, with `if "FEATURE"`
@@ -22,6 +24,9 @@ macro_rules! algorithms {
             $($(#[cfg(feature = $feature)])? $(#[$about])* $Type,)*
             /// INFOCOM 2022. It is nothing without a model, so it is not in the table.
             Muses,
+            #[cfg(feature = "plugin")]
+            /// From outside of this crate. The table is of what is in it.
+            Plugged,
         }
 
         impl Controller {
@@ -30,6 +35,8 @@ macro_rules! algorithms {
                 match self {
                     $($(#[cfg(feature = $feature)])? Self::$Type(_) => $($module)::+::ENTRY.name,)*
                     Self::Muses(_) => muses::DRIVEN.name,
+                    #[cfg(feature = "plugin")]
+                    Self::Plugged(plugged) => plugged.name(),
                 }
             }
         }

@@ -17,7 +17,7 @@
 //! RFC named at the top of the algorithm's own file. `algorithms.rs` is the table of them all.
 #![no_std]
 
-#[cfg(feature = "rivals")]
+#[cfg(any(feature = "plugin", feature = "rivals"))]
 extern crate alloc;
 
 #[cfg(test)]
@@ -50,6 +50,8 @@ mod nada;
 mod newreno;
 #[cfg(feature = "media")]
 mod one_way;
+#[cfg(feature = "plugin")]
+mod plugin;
 pub mod resume;
 mod rival;
 mod round;
@@ -75,6 +77,8 @@ pub use event::{
 };
 pub use knob::{Knob, KnobError};
 pub use muses::Decision;
+#[cfg(feature = "plugin")]
+pub use plugin::{Outside, Plugged, Plugin};
 pub use spec::{KNOBS_MAX, Spec, SpecError};
 
 use trimtab_units::{Bytes, Duration, Rate, Time};

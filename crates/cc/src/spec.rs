@@ -23,6 +23,9 @@ pub struct Spec {
     algorithm: &'static Algorithm,
     settings: [(&'static str, f64); KNOBS_MAX],
     len: usize,
+    /// What builds an algorithm from outside; the table's build themselves.
+    #[cfg(feature = "plugin")]
+    outside: Option<&'static crate::Outside>,
 }
 
 impl Spec {
@@ -37,7 +40,22 @@ impl Spec {
     /// It has more knobs than any algorithm of the table.
     pub fn of(algorithm: &'static Algorithm) -> Self {
         assert!(algorithm.knobs.len() <= KNOBS_MAX, "more knobs than a spec can set");
-        Self { algorithm, settings: [("", 0.0); KNOBS_MAX], len: 0 }
+        Self {
+            algorithm,
+            settings: [("", 0.0); KNOBS_MAX],
+            len: 0,
+            #[cfg(feature = "plugin")]
+            outside: None,
+        }
+    }
+
+    /// An algorithm from outside, every knob at its default.
+    ///
+    /// # Panics
+    /// It has more than [`KNOBS_MAX`] knobs.
+    #[cfg(feature = "plugin")]
+    pub fn plugged(outside: &'static crate::Outside) -> Self {
+        Self { outside: Some(outside), ..Self::of(outside.algorithm()) }
     }
 
     /// The algorithm.
@@ -76,12 +94,20 @@ impl Spec {
 
     /// Builds the algorithm.
     pub fn build(&self, config: &Config) -> Controller {
-        let mut cca = (self.algorithm.build)(config);
+        let mut cca = self.build_at_defaults(config);
         for &(name, value) in self.settings() {
             let set = set_knob(&mut cca, name, value);
             debug_assert!(set.is_ok(), "checked by Spec::set");
         }
         cca
+    }
+
+    fn build_at_defaults(&self, config: &Config) -> Controller {
+        #[cfg(feature = "plugin")]
+        if let Some(outside) = self.outside {
+            return outside.build(config).into();
+        }
+        (self.algorithm.build)(config)
     }
 }
 

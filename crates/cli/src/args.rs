@@ -717,4 +717,6 @@ pub(crate) enum Cc {
         #[arg(long)]
         json: bool,
     },
+    /// Print trimtab_plugin.h, the interface of `--cc plugin:FILE`.
+    Header,
 }

@@ -29,6 +29,7 @@ pub(crate) fn schemes(as_json: bool) -> Result<(), Failure> {
     }
     let heads = [
         ("Learnt policies", Role::Learnt),
+        ("Plug-ins: algorithms of your own", Role::Plugin),
         ("Steering", Role::Steering),
         ("Algorithms of QUIC stacks", Role::Stack),
         ("How connections start", Role::Start),

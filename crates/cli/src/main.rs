@@ -104,6 +104,7 @@ fn run(cli: Cli) -> Result<u8, Failure> {
         Command::Compare(args) => compare::run(&args),
         Command::Trace(args) => trace::run(args.command),
         Command::Cc(Cc::List { json }) => list::schemes(json),
+        Command::Cc(Cc::Header) => print(trimtab_plugin::HEADER),
         Command::App(AppCommand::List { json }) => list::applications(json),
         Command::Fleet(args) => fleet::run(&args),
         Command::Conform(args) => conform::run(&args),

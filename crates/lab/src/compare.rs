@@ -34,7 +34,7 @@ pub enum CompareError {
     /// Something that it names is wrong.
     #[error(transparent)]
     Prepare(#[from] PrepareError),
-    /// A run could not be carried out; this does not happen in the simulator.
+    /// A run could not be carried out; in the simulator only because of an algorithm from outside.
     #[error(transparent)]
     Run(RunError),
     /// The user asked to stop.
@@ -70,7 +70,10 @@ pub fn compare(
         if lock(&first_failure).is_some() {
             return None;
         }
-        match datapath.measure(&prepared, job) {
+        let measured = datapath.measure(&prepared, job);
+        let checked =
+            measured.and_then(|measured| Ok(prepared.check_plugs().map(|()| measured)?));
+        match checked {
             Ok(measured) => Some(record(&prepared, job, measured, recording, datapath.name())),
             Err(failure) => {
                 lock(&first_failure).get_or_insert(failure);

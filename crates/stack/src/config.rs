@@ -81,6 +81,15 @@ pub enum ConfigError {
         /// The scheme.
         scheme: String,
     },
+    /// It names a plug-in, which a server does not load.
+    #[error(
+        "scheme {scheme:?}: a plug-in runs in `trimtab compare` only; name an algorithm such as \
+         bbr3, or a steering such as mortise"
+    )]
+    Plugin {
+        /// The scheme.
+        scheme: String,
+    },
     /// It names an algorithm that a stack brings itself.
     #[error(
         "scheme {scheme:?}: a stack's own congestion control runs without Trimtab; give {own} or \

@@ -48,6 +48,9 @@ impl Plan {
         };
         let start = match scheme.kind().governing() {
             SchemeKind::Muses(settings) => Start::Learnt(policy(settings)?, settings.safe),
+            SchemeKind::Plugin(_) => {
+                return Err(ConfigError::Plugin { scheme: scheme.label().to_owned() });
+            }
             SchemeKind::Stack(_) => {
                 let scheme = scheme.label().to_owned();
                 return Err(ConfigError::Own { scheme, own: traits.own });

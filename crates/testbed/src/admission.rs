@@ -100,6 +100,9 @@ impl Place {
                 Some(Err(problem)) => Err(refuse(problem)),
                 Some(Ok(_)) | None => Ok(Self::Ebpf(Algorithm::Muses)),
             },
+            Demand::Plugin => Err(refuse(
+                "a plug-in is no program of the kernel's: take --datapath sim or quic".to_owned(),
+            )),
             Demand::Stack(_) => {
                 Err(refuse("it is a QUIC stack's own: take --datapath quic-virtual or quic".to_owned()))
             }

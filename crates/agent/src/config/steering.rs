@@ -73,6 +73,9 @@ impl Named {
                 "{name} needs floating point, which the kernel does not allow: give \
                  steer = \"muses\""
             )),
+            Demand::Plugin => Some(format!(
+                "{name} is a plug-in, which runs in comparisons only, not in the kernel"
+            )),
             Demand::Stack(_) => {
                 Some(format!("{name} is a QUIC stack's own, which the kernel does not have"))
             }

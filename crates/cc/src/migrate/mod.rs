@@ -20,6 +20,8 @@ use trimtab_units::{Bytes, Duration, Rate, Time};
 
 use crate::algorithms::*;
 use crate::muses::Muses;
+#[cfg(feature = "plugin")]
+use crate::plugin::Plugged;
 use crate::{CongestionControl, Phase};
 pub use path::PathView;
 pub use switcher::{Switch, Switcher};

@@ -10,6 +10,7 @@ mod errors;
 mod fetch;
 mod fleet;
 mod parity;
+mod plugins;
 mod reproduce;
 mod selection;
 mod simulate;

@@ -7,11 +7,13 @@ use std::path::{Path, PathBuf};
 
 use trimtab_apps::{App, AppError, BulkConfig, Recipe, Session, Settings};
 use trimtab_net::Capacity;
+use trimtab_plugin::{Plug, PluginError};
 use trimtab_qoe::{FactorError, Factors, FormulaError, Model};
 use trimtab_steer::Unusable;
 use trimtab_steer::muses::Policy;
 use trimtab_steer::scheme::{
-    By, LearntModel, MusesPolicy, MusesSettings, PolicyError, SchemeKind, Selection,
+    By, LearntModel, MusesPolicy, MusesSettings, PluginSettings, PolicyError, Scheme, SchemeKind,
+    Selection,
 };
 use trimtab_steer::select::ModelError;
 use trimtab_units::Duration;
@@ -103,6 +105,20 @@ pub enum PrepareError {
         /// What is wrong.
         problem: PolicyError,
     },
+    /// An algorithm from outside cannot be used.
+    #[error(transparent)]
+    Plugin(#[from] PluginError),
+    /// An algorithm from outside shares its path with a bound that copies the world.
+    #[error(
+        "{bound} tries alternatives on copies of a run, and {plugin} next to it cannot be copied: \
+         give its table a clone function, or leave out the bound"
+    )]
+    Forks {
+        /// The bound.
+        bound: String,
+        /// The algorithm from outside.
+        plugin: String,
+    },
 }
 
 /// An application with its model and what it replays.
@@ -131,6 +147,8 @@ pub struct Prepared {
     models: Vec<(By, Result<LearntModel, Unusable>)>,
     /// Those of Muses, by kind and file.
     policies: BTreeMap<(MusesPolicy, PathBuf), Policy>,
+    /// The algorithms from outside.
+    plugs: Vec<(PluginSettings, Plug)>,
     warnings: Vec<String>,
 }
 
@@ -142,13 +160,18 @@ pub fn prepare(plan: &Plan) -> Result<Prepared, PrepareError> {
     let apps = plan.scenario.app.iter().map(PreparedApp::new).collect::<Result<_, _>>()?;
     let goals = goals(&plan.scenario)?;
     let (mut models, mut warnings) = (Vec::new(), Vec::new());
-    let mut policies = BTreeMap::new();
+    let (mut policies, mut plugs) = (BTreeMap::new(), Vec::new());
     for scheme in plan.scenario.schemes() {
         if let SchemeKind::Muses(settings) = scheme.kind().governing() {
             let (learnt, path) = settings.key();
             if let Entry::Vacant(place) = policies.entry((learnt, path.to_owned())) {
                 place.insert(policy(scheme.label(), settings)?);
             }
+        }
+        if let SchemeKind::Plugin(settings) = scheme.kind()
+            && plugs.iter().all(|(other, _)| other != settings)
+        {
+            plugs.push((settings.clone(), trimtab_plugin::load(scheme.label(), settings)?));
         }
         let SchemeKind::Select(selection) = scheme.kind().governing() else { continue };
         let Some(path) = selection.by.file() else { continue };
@@ -164,7 +187,28 @@ pub fn prepare(plan: &Plan) -> Result<Prepared, PrepareError> {
         };
         models.push((selection.by.clone(), model));
     }
-    Ok(Prepared { plan: plan.clone(), apps, goals, models, policies, warnings })
+    check_forks(&plan.scenario, &plugs)?;
+    Ok(Prepared { plan: plan.clone(), apps, goals, models, policies, plugs, warnings })
+}
+
+/// Whether every algorithm from outside that shares its path with a bound can be copied with it.
+fn check_forks(scenario: &Scenario, plugs: &[(PluginSettings, Plug)]) -> Result<(), PrepareError> {
+    let forks = |scheme: &&Scheme| {
+        matches!(scheme.kind(), SchemeKind::OracleDynamic(_) | SchemeKind::OracleSelect(_))
+    };
+    let is_stuck = |scheme: &&Scheme| match scheme.kind() {
+        SchemeKind::Plugin(of) => plugs.iter().any(|(other, plug)| other == of && !plug.forks()),
+        _ => false,
+    };
+    let bound = scenario.cc.iter().find(forks);
+    let stuck = scenario.competitors().map(|competitor| &competitor.cc).find(is_stuck);
+    match (bound, stuck) {
+        (Some(bound), Some(plugin)) => Err(PrepareError::Forks {
+            bound: bound.label().to_owned(),
+            plugin: plugin.label().to_owned(),
+        }),
+        _ => Ok(()),
+    }
 }
 
 /// What the competitors of a scenario are steered for, where they say so.
@@ -224,6 +268,23 @@ impl Prepared {
     pub fn policy(&self, settings: &MusesSettings) -> &Policy {
         let (learnt, path) = settings.key();
         &self.policies[&(learnt, path.to_owned())]
+    }
+
+    /// An algorithm from outside.
+    ///
+    /// # Panics
+    /// The scheme is not one of the plan.
+    pub(crate) fn plug(&self, settings: &PluginSettings) -> &Plug {
+        let found = self.plugs.iter().find(|(other, _)| other == settings);
+        &found.unwrap_or_else(|| unreachable!("it was loaded before the first run")).1
+    }
+
+    /// Whether all algorithms from outside have worked so far.
+    ///
+    /// # Errors
+    /// One has failed in a run: that run counts for nothing.
+    pub fn check_plugs(&self) -> Result<(), PluginError> {
+        self.plugs.iter().try_for_each(|(_, plug)| plug.check())
     }
 
     /// The application whose users a competitor of an application is steered for.

@@ -32,5 +32,5 @@ pub fn config<S: Stack>(
         SchemeKind::Resume(resuming) => config.with_resumption(resuming.resumption(Time::ZERO)),
         _ => config,
     };
-    (config, !matches!(governing.demand(), Demand::Algorithm(_)))
+    (config, !matches!(governing.demand(), Demand::Algorithm(_) | Demand::Plugin))
 }

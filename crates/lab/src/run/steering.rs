@@ -29,6 +29,9 @@ impl Prepared {
         app: &PreparedApp,
         runs: Runs<'_>,
     ) -> (Spec, Option<Steerer>) {
+        if let SchemeKind::Plugin(settings) = kind {
+            return (self.plug(settings).spec(), None);
+        }
         let learnt = |by: &_| self.learnt(by);
         kind.steering(&Goal { model: &app.model, factors: app.factors, learnt: &learnt, runs })
     }

@@ -18,6 +18,7 @@
 //! | `select:power` | the algorithm that a rule chooses |
 //! | `select:antelope` | the algorithm that is foretold the most |
 //! | `muses`, `muses:lstm`, `treeg`, `muses:wide`, `muses:safe=copa` | a policy learnt by imitation: trees, the LSTM before them, one tree, one from the oracle itself |
+//! | `plugin:./mine.so`, `python:mine.py`, `onnx:mine.onnx` | an algorithm from outside |
 //! | `noq:cubic`, `noq:newreno`, `noq:bbr3` | the algorithm that the QUIC stack noq brings itself |
 //! | `resume:cubic`, `resume:cwnd=600KB,rtt=50ms:mortise` | any of these, its connections start near the rate of an earlier one |
 //! | `static-best`, `static-best:cubic,copa:mvfst` | bound: the best single algorithm of each run |
@@ -37,6 +38,7 @@ pub use bound::SelectBound;
 pub use every::{EveryError, every, how};
 pub use mortise::{MORTISE_SETTINGS, MortiseSettings, PaperSettings, TunerSettings};
 pub use muses::{MusesPolicy, MusesSettings, PolicyError};
+pub use plugin::{PluginKind, PluginNameError, PluginSettings};
 pub use resume::{ResumeError, Resuming};
 pub use selection::{By, CANDIDATES, LearntModel, Selection, candidates};
 pub use stack::{StackCc, StackCcError};
@@ -53,6 +55,7 @@ mod bound;
 mod every;
 mod mortise;
 mod muses;
+mod plugin;
 mod resume;
 mod selection;
 mod stack;
@@ -90,6 +93,8 @@ pub enum SchemeKind {
     Select(Selection),
     /// A policy learnt by imitation multiplies the window (Muses).
     Muses(MusesSettings),
+    /// An algorithm from outside, which the host loads.
+    Plugin(PluginSettings),
     /// An algorithm of a QUIC stack's own, as a rival and a yardstick.
     Stack(StackCc),
     /// Connections start near the rate of an earlier one (RFC 9959), and another scheme governs
@@ -133,6 +138,8 @@ pub(crate) enum Problem {
     Selection(#[from] SelectionError),
     #[error(transparent)]
     Muses(#[from] MusesError),
+    #[error(transparent)]
+    Plugin(#[from] PluginNameError),
     #[error(transparent)]
     Stack(#[from] StackCcError),
     #[error(transparent)]

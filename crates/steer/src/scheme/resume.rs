@@ -80,8 +80,9 @@ impl Resuming {
             return Err(ResumeError::NoScheme);
         }
         let scheme: Scheme = scheme.parse().map_err(|e| ResumeError::Scheme(Box::new(e)))?;
-        let of_stack = matches!(scheme.kind(), SchemeKind::Stack(_));
-        if scheme.is_bound() || of_stack || scheme.label().starts_with(RESUME) {
+        // A plug-in has no call that moves its window, and a stack's own no seam for one.
+        let by_itself = matches!(scheme.kind(), SchemeKind::Plugin(_) | SchemeKind::Stack(_));
+        if scheme.is_bound() || by_itself || scheme.label().starts_with(RESUME) {
             return Err(ResumeError::Unfit(scheme.label().to_owned()));
         }
         Ok(Self { settings: limits, known, scheme: Box::new(scheme) })

@@ -20,6 +20,8 @@ pub enum Demand<'a> {
     Trees(&'a MusesSettings),
     /// A network, which needs floating point.
     Network(&'a MusesSettings),
+    /// A file of the user's, which the datapath's host loads.
+    Plugin,
     /// The QUIC stack whose own algorithm it is.
     Stack(StackCc),
     /// Connections whose start is Trimtab's: another window before the path is known.
@@ -54,6 +56,7 @@ impl SchemeKind {
                 Demand::Network(settings)
             }
             Self::Muses(settings) => Demand::Trees(settings),
+            Self::Plugin(_) => Demand::Plugin,
             Self::Stack(cc) => Demand::Stack(*cc),
             Self::Resume(_) => Demand::Start,
             Self::Oracle(_)
@@ -75,7 +78,8 @@ impl SchemeKind {
     /// The algorithm with which a flow begins, and what steers it; `None` leaves it alone.
     ///
     /// # Panics
-    /// The datapath governs such flows itself: Muses, those of a stack, and the omniscient sender.
+    /// The host governs such flows itself: Muses, plug-ins, those of a stack, and the omniscient
+    /// sender.
     pub fn steering(&self, goal: &Goal<'_>) -> (Spec, Option<Steerer>) {
         match self {
             Self::Rule(spec) | Self::Oracle(spec) | Self::OracleDynamic(spec) => (*spec, None),
@@ -116,8 +120,8 @@ impl SchemeKind {
                 (turns.specs[0], Some(Steerer::Schedule(schedule)))
             }
             Self::Resume(resuming) => resuming.scheme.kind().steering(goal),
-            Self::Muses(_) | Self::Stack(_) | Self::Omniscient => {
-                unreachable!("the datapath governs these flows itself")
+            Self::Muses(_) | Self::Plugin(_) | Self::Stack(_) | Self::Omniscient => {
+                unreachable!("the host governs these flows itself")
             }
         }
     }

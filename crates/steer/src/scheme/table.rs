@@ -3,13 +3,13 @@
 use trimtab_cc::Knob;
 
 use super::SchemeKind::{
-    Mortise, Muses, Omniscient, Oracle, OracleDynamic, OracleSelect, Resume, Select, Stack,
+    Mortise, Muses, Omniscient, Oracle, OracleDynamic, OracleSelect, Plugin, Resume, Select, Stack,
     StaticBest, Switch,
 };
 use super::resume::{RESUME_SETTINGS, Resuming};
 use super::{
-    MORTISE_SETTINGS, MortiseSettings, MusesPolicy, MusesSettings, OMNISCIENT, Problem, SchemeKind,
-    SelectBound, Selection, StackCc, Turns, mortise, searched,
+    MORTISE_SETTINGS, MortiseSettings, MusesPolicy, MusesSettings, OMNISCIENT, PluginKind,
+    PluginSettings, Problem, SchemeKind, SelectBound, Selection, StackCc, Turns, mortise, searched,
 };
 
 /// What a scheme is for, that is no algorithm of the `cc` crate.
@@ -17,6 +17,8 @@ use super::{
 pub enum Role {
     /// A policy of its own, which was learnt.
     Learnt,
+    /// A file of the user's own.
+    Plugin,
     /// Turns knobs or changes the algorithm while the flow runs.
     Steering,
     /// Comes with a transport, as a rival and a yardstick.
@@ -34,6 +36,7 @@ impl Role {
     pub fn name(self) -> &'static str {
         match self {
             Self::Learnt => "learnt",
+            Self::Plugin => "plugin",
             Self::Steering => "steering",
             Self::Stack => "stack",
             Self::Start => "start",
@@ -75,7 +78,7 @@ impl SchemeEntry {
 
 /// Learnt policies, steering, those of stacks, how connections start, experiments and bounds, in the
 /// order in which they are listed.
-pub static SCHEMES: [SchemeEntry; 16] = [
+pub static SCHEMES: [SchemeEntry; 19] = [
     SchemeEntry {
         name: "muses",
         role: Role::Learnt,
@@ -94,6 +97,33 @@ pub static SCHEMES: [SchemeEntry; 16] = [
         source: "Zhong et al., INFOCOM 2022, section IV-A",
         settings: &[],
         parse: |text| Ok(MusesSettings::parse(text, MusesPolicy::Global).map(Muses)?),
+    },
+    SchemeEntry {
+        name: "plugin:FILE",
+        role: Role::Plugin,
+        about: "a shared library of your own, by the interface of trimtab_plugin.h, which \
+                `trimtab cc header` prints; knobs follow, e.g. plugin:./mine.so:gain=2",
+        source: "yours",
+        settings: &[],
+        parse: |text| Ok(PluginSettings::parse(PluginKind::Library, text).map(Plugin)?),
+    },
+    SchemeEntry {
+        name: "python:FILE",
+        role: Role::Plugin,
+        about: "a Python class of your own, asked once per monitor interval or for every \
+                acknowledgement; :CLASS names it where the file has several, and knobs follow",
+        source: "yours",
+        settings: &[],
+        parse: |text| Ok(PluginSettings::parse(PluginKind::Python, text).map(Plugin)?),
+    },
+    SchemeEntry {
+        name: "onnx:FILE",
+        role: Role::Plugin,
+        about: "an ONNX model of your own; the TOML file of the same name lists what it observes \
+                and what its output means",
+        source: "yours",
+        settings: &[],
+        parse: |text| Ok(PluginSettings::parse(PluginKind::Onnx, text).map(Plugin)?),
     },
     SchemeEntry {
         name: "mortise",
