@@ -1,4 +1,4 @@
-"""What all trainings by PPO have in common: the agent of the library skrl on JAX, and what it is told.
+"""What all trainings by PPO have in common: the agent of the library skrl on JAX, and the steps that it gets.
 
 Where the papers are silent: generalised advantages with lambda 0.95, ten passes over each batch in four
 minibatches.
