@@ -1,6 +1,6 @@
 //! Flows whose rate or window an agent sets, in batches: what `python/trimtab/intervals.py` is made of.
 //!
-//! What goes in and out are NumPy's arrays, each copied once.
+//! What goes in and out are NumPy's arrays. What comes out is gathered, and copied into them at once.
 
 use std::path::PathBuf;
 use std::sync::Arc;
