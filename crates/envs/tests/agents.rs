@@ -136,7 +136,7 @@ fn observations_are_a_history_and_episodes_end() {
     arena.step(&[500.0]);
     let now = arena.observation(0).to_vec();
     assert_eq!(&now[..4], &first[2..]);
-    assert_eq!(f64::from(now[5] as f32), f64::from(value(&arena, 0, "latency_ratio") as f32));
+    assert_eq!(now[5], value(&arena, 0, "latency_ratio") as f32);
     for _ in 0..3 {
         assert!(!arena.is_done());
         arena.step(&[500.0]);
