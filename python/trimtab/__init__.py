@@ -5,10 +5,11 @@ and trains policies on them::
 
     import gymnasium, trimtab
     runs = trimtab.compare(app="download", cc=["cubic", "mortise"], traces="cellular:seed=1")
-    env = gymnasium.make("trimtab/Select-v0")
+    env = gymnasium.make("trimtab/Rate-v0", traces="cellular:seed=1", reward="aurora")
     many = gymnasium.make_vec("trimtab/Select-v0", num_envs=8, vectorization_mode="vector_entry_point")
 
-Read first: ``comparison.py``; for learning ``course.py`` for what episodes are drawn from, then ``envs.py``.
+Read first: ``comparison.py``; ``task.py`` for agents that set a rate or a window, then ``intervals.py``; for
+the choice of algorithms ``course.py`` for what episodes are drawn from, then ``envs.py``.
 """
 
 from gymnasium.envs.registration import register
@@ -16,15 +17,22 @@ from gymnasium.envs.registration import register
 from trimtab.comparison import Comparison, Table, compare, schemes
 from trimtab.course import Settings
 from trimtab.envs import SelectEnv, SelectVectorEnv
+from trimtab.intervals import RateEnv, RateVectorEnv, WindowEnv, WindowVectorEnv
 from trimtab.policy import Policy
+from trimtab.task import Task
 
 __all__ = [
     "Comparison",
     "Policy",
+    "RateEnv",
+    "RateVectorEnv",
     "SelectEnv",
     "SelectVectorEnv",
     "Settings",
     "Table",
+    "Task",
+    "WindowEnv",
+    "WindowVectorEnv",
     "compare",
     "schemes",
 ]
@@ -33,4 +41,14 @@ register(
     id="trimtab/Select-v0",
     entry_point="trimtab.envs:SelectEnv",
     vector_entry_point="trimtab.envs:SelectVectorEnv",
+)
+register(
+    id="trimtab/Rate-v0",
+    entry_point="trimtab.intervals:RateEnv",
+    vector_entry_point="trimtab.intervals:RateVectorEnv",
+)
+register(
+    id="trimtab/Window-v0",
+    entry_point="trimtab.intervals:WindowEnv",
+    vector_entry_point="trimtab.intervals:WindowVectorEnv",
 )

@@ -4,6 +4,9 @@ from collections.abc import Sequence
 from os import PathLike
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 class Compared:
     def runs(self) -> dict[str, list[Any]]: ...
     def requests(self) -> dict[str, list[Any]]: ...
@@ -98,6 +101,59 @@ class Arms:
     def draw(self, draw: int) -> int: ...
     def worths(self) -> list[tuple[float, float]]: ...
 
+class Paths:
+    def __init__(
+        self,
+        *,
+        traces: Sequence[str],
+        transport: str | None,
+        rtt: Sequence[str],
+        buffer: Sequence[str],
+        loss: Sequence[str],
+        jitter: Sequence[str],
+        mark: str | None,
+        duration: str | None,
+        scenario: str | PathLike[str] | None,
+        next_to: Sequence[str],
+        agents: int,
+    ) -> None: ...
+    def __len__(self) -> int: ...
+    def describe(self, number: int) -> str: ...
+
+class Arenas:
+    def __init__(
+        self,
+        paths: Paths,
+        numbers: Sequence[int],
+        *,
+        knob: str,
+        action: str,
+        low: float,
+        high: float,
+        start: float | None,
+        interval: str,
+        observe: Sequence[str],
+        history: int,
+        reward: str | None,
+        steps: int | None,
+    ) -> None: ...
+    def __len__(self) -> int: ...
+    def action_range(self) -> tuple[float, float]: ...
+    def reset(self, which: Sequence[int], numbers: Sequence[int], start: float | None = None) -> None: ...
+    def step(
+        self,
+        actions: NDArray[np.float32],
+        observations: NDArray[np.float32],
+        rewards: NDArray[np.float64],
+        measures: NDArray[np.float64],
+        done: NDArray[np.uint8],
+    ) -> None: ...
+    def look(self, observations: NDArray[np.float32], measures: NDArray[np.float64]) -> None: ...
+    def play(self, actions: NDArray[np.float32]) -> list[float]: ...
+    def fork(self, copies: int) -> Arenas: ...
+    def events(self) -> int: ...
+
+def agents_tables() -> dict[str, list[tuple[Any, ...]]]: ...
 def constants(
     course: Course, names: Sequence[str], runs: Sequence[tuple[int, int, int]]
 ) -> list[tuple[list[float], float, float]]: ...

@@ -180,16 +180,16 @@ def compare(
     words = [f"{key}={_repr(value)}" for key, value in given.items()]
     each = flows if isinstance(flows, Iterable) else [flows]
     native = _native.compared(
-        app=_texts("app", app),
-        cc=_texts("cc", cc),
-        traces=_texts("traces", traces),
+        app=texts("app", app),
+        cc=texts("cc", cc),
+        traces=texts("traces", traces),
         transport=_optional("transport", transport),
         workload=workload,
         qoe=_optional("qoe", qoe),
-        rtt=_texts("rtt", rtt),
-        buffer=_texts("buffer", buffer),
-        loss=_texts("loss", loss),
-        jitter=_texts("jitter", jitter),
+        rtt=texts("rtt", rtt),
+        buffer=texts("buffer", buffer),
+        loss=texts("loss", loss),
+        jitter=texts("jitter", jitter),
         mark=_optional("mark", mark),
         flows=[_count("flows", count) for count in each],
         duration=_optional("duration", duration),
@@ -226,7 +226,8 @@ def _optional(keyword: str, value: str | None) -> str | None:
     return None if value is None else _text(keyword, value)
 
 
-def _texts(keyword: str, values: Texts) -> list[str]:
+def texts(keyword: str, values: Texts) -> list[str]:
+    """Give one value or several as a list of texts. Raises TypeError for what is no text."""
     if isinstance(values, str | os.PathLike) or not isinstance(values, Iterable):
         return [_text(keyword, values)]
     return [_text(keyword, value) for value in values]

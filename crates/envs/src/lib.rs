@@ -4,9 +4,9 @@
 //! period; it forks, so what each choice would have cost can be tried. A [`Course`] draws episodes:
 //! links ([`links`]), the rest of the path by a space-filling design ([`condition`],
 //! [`trimtab_net::wsp`]), an application, and rivals on the same path. [`muses`] has flows that stop
-//! every 10 ms instead. A
-//! [`Twin`] has the worlds that a connection may run in, by what its monitor saw. The Python package
-//! `trimtab` learns on them (`crates/py`, `python/trimtab`).
+//! every 10 ms instead, [`agents`] flows whose rate or window an agent sets. A [`Twin`] has the
+//! worlds that a connection may run in, by what its monitor saw. The Python package `trimtab` learns
+//! on them (`crates/py`, `python/trimtab`).
 //!
 //! What to read first: Zhang et al., "Bridging the Gap between QoE and QoS in Congestion Control"
 //! (Floo, ATC 2023) §3.3 and §4.3, then `episode.rs`.
@@ -44,6 +44,7 @@
 //! }
 //! ```
 
+pub mod agents;
 pub mod condition;
 mod course;
 mod episode;

@@ -215,15 +215,18 @@ fn interruptible(
     }
 }
 
-fn one<T: FromStr<Err: std::fmt::Display>>(keyword: &str, text: &str) -> PyResult<T> {
+pub(crate) fn one<T: FromStr<Err: std::fmt::Display>>(keyword: &str, text: &str) -> PyResult<T> {
     text.parse().map_err(|problem| refuse(format!("{keyword}={text:?}: {problem}")))
 }
 
-fn all<T: FromStr<Err: std::fmt::Display>>(keyword: &str, texts: &[String]) -> PyResult<Vec<T>> {
+pub(crate) fn all<T: FromStr<Err: std::fmt::Display>>(
+    keyword: &str,
+    texts: &[String],
+) -> PyResult<Vec<T>> {
     texts.iter().map(|text| one(keyword, text)).collect()
 }
 
-fn transport_of(text: &str) -> PyResult<TransportKind> {
+pub(crate) fn transport_of(text: &str) -> PyResult<TransportKind> {
     let all = [TransportKind::Quic, TransportKind::Noq, TransportKind::Tcp];
     let found = all.into_iter().find(|t| t.name() == text);
     found.ok_or_else(|| refuse(format!("transport={text:?}: write quic, noq or tcp")))

@@ -7,6 +7,7 @@
 
 #![expect(clippy::needless_pass_by_value, reason = "what comes from Python comes by value")]
 
+mod agents;
 mod arms;
 mod bounds;
 mod compare;
@@ -353,6 +354,9 @@ fn schemes() -> String {
 fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<PyCourse>()?;
     module.add_class::<PyEpisodes>()?;
+    module.add_class::<agents::PyPaths>()?;
+    module.add_class::<agents::PyArenas>()?;
+    module.add_function(wrap_pyfunction!(agents::agents_tables, module)?)?;
     module.add_class::<arms::PyArms>()?;
     module.add_function(wrap_pyfunction!(bounds::came_to, module)?)?;
     module.add_function(wrap_pyfunction!(bounds::constants, module)?)?;

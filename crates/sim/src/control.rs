@@ -8,6 +8,7 @@ use trimtab_steer::{Driver, Steer, Steerer};
 
 use crate::governor::Governor;
 use crate::omniscient::Omniscient;
+use crate::outside::{Dial, Outside};
 
 /// What decides how a flow sends.
 #[derive(Clone, Debug)]
@@ -28,6 +29,8 @@ pub enum Control {
     },
     /// A sender that sees the links: a bound that no real one reaches.
     Omniscient,
+    /// Somebody outside, who begins with this and sets it by [`World::set`](crate::World::set).
+    Outside(Dial),
 }
 
 impl Control {
@@ -44,6 +47,7 @@ impl Control {
             }
             Self::Muses { policy, safe } => policy.driver(*safe, limits),
             Self::Omniscient => return Governor::Seeing(Omniscient::default()),
+            Self::Outside(dial) => return Governor::Outside(Outside::new(*dial)),
         };
         Governor::Driven(match resume {
             Some(how) => driver.resuming(limits, how),
@@ -55,7 +59,7 @@ impl Control {
     pub(crate) fn steerer(&self) -> Option<Steerer> {
         match self {
             Self::Algorithm { steerer, .. } => steerer.clone(),
-            Self::Muses { .. } | Self::Omniscient => None,
+            Self::Muses { .. } | Self::Omniscient | Self::Outside(_) => None,
         }
     }
 }

@@ -15,6 +15,7 @@ use crate::control::Control;
 use crate::governor::Governor;
 use crate::histogram::Histogram;
 use crate::media::{self, Media};
+use crate::outside::{Host, Sight};
 use crate::receiver::Receiver;
 use crate::sender::{AckInfo, Outgoing, SendTotals, Sender};
 use crate::streams::{Progress, ReceiveStreams, SendStreams};
@@ -26,7 +27,7 @@ pub struct FlowConfig {
     /// What decides how it sends.
     pub control: Control,
     /// How its connection resumes what an earlier one observed (RFC 9959), or observes; `None` for
-    /// neither. A sender that sees the links does neither.
+    /// neither. A sender that sees the links or is set from outside does neither.
     pub resume: Option<Resumption>,
     /// The transport.
     pub transport: Transport,
@@ -228,6 +229,17 @@ impl Flow {
     /// The lowest round-trip time.
     pub fn min_rtt(&self) -> Duration {
         self.sender.rtt().min()
+    }
+
+    /// What the flow saw since this was asked last, where somebody outside sets it; `None` of others.
+    pub(crate) fn take_sight(&mut self, now: Time) -> Option<Sight> {
+        let (rtt, mss) = (self.sender.rtt(), self.transport.packet);
+        let (srtt, min_rtt) = (rtt.smoothed(), rtt.min());
+        let host = Host { srtt, min_rtt, inflight: self.sender.inflight(), mss };
+        match &mut self.sender.governor {
+            Governor::Outside(outside) => Some(outside.take(now, host)),
+            Governor::Driven(_) | Governor::Seeing(_) => None,
+        }
     }
 
     /// Sets a knob of the running algorithm; a sender without an algorithm has none.

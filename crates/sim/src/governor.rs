@@ -1,15 +1,17 @@
-//! What governs a sender's window: a congestion control algorithm, or a sender that sees the link.
+//! What governs a sender's window: a congestion control algorithm, a sender that sees the link, or
+//! somebody outside.
 
 use trimtab_cc::migrate::{Switch, Switcher};
 use trimtab_cc::resume::CarefulResume;
 use trimtab_cc::{
-    Ack, Controller, Decision, Discarded, Feedback, Idle, Loss, LostPacket, Marked, Phase, Sent,
-    Spec, Timeout,
+    Ack, CongestionControl, Controller, Decision, Discarded, Feedback, Idle, Loss, LostPacket,
+    Marked, Phase, Sent, Spec, Timeout,
 };
 use trimtab_steer::{Action, Collector, Driver};
 use trimtab_units::{Bytes, Duration, Rate, Time};
 
 use crate::omniscient::{LinkView, Omniscient};
+use crate::outside::{Dial, Outside};
 
 /// What governs the window.
 #[derive(Clone, Debug)]
@@ -19,6 +21,8 @@ pub enum Governor {
     Driven(Driver),
     /// A sender that sees the links. The world shows them to it.
     Seeing(Omniscient),
+    /// Somebody outside sets window and rate.
+    Outside(Outside),
 }
 
 macro_rules! forward {
@@ -33,11 +37,64 @@ macro_rules! forward {
 
 impl Governor {
     forward!(
-        on_established: Duration, on_sent: &Sent, on_ack: &Ack, on_packet_lost: &LostPacket,
-        on_loss: &Loss, on_marked: &Marked, on_timeout: &Timeout, on_idle: &Idle,
-        on_spurious_loss: Time, on_timer: Time, on_discarded: &Discarded, on_decision: Decision,
-        on_feedback: &Feedback<'_>
+        on_established: Duration, on_packet_lost: &LostPacket, on_marked: &Marked,
+        on_timeout: &Timeout, on_idle: &Idle, on_spurious_loss: Time, on_timer: Time,
+        on_discarded: &Discarded, on_feedback: &Feedback<'_>
     );
+
+    pub(crate) fn on_sent(&mut self, sent: &Sent) {
+        match self {
+            Self::Driven(driver) => driver.on_sent(sent),
+            Self::Seeing(_) => {}
+            Self::Outside(outside) => outside.on_sent(sent),
+        }
+    }
+
+    pub(crate) fn on_ack(&mut self, ack: &Ack) {
+        match self {
+            Self::Driven(driver) => driver.on_ack(ack),
+            Self::Seeing(_) => {}
+            Self::Outside(outside) => outside.on_ack(ack),
+        }
+    }
+
+    pub(crate) fn on_loss(&mut self, loss: &Loss) {
+        match self {
+            Self::Driven(driver) => driver.on_loss(loss),
+            Self::Seeing(_) => {}
+            Self::Outside(outside) => outside.on_loss(loss),
+        }
+    }
+
+    /// Whether the world is to stop until somebody outside has decided.
+    #[inline]
+    pub(crate) fn awaits(&self) -> bool {
+        match self {
+            Self::Driven(driver) => driver.algorithm().awaiting().is_some(),
+            Self::Seeing(_) => false,
+            Self::Outside(outside) => outside.waits(),
+        }
+    }
+
+    /// The answer. One that is set from outside goes on as it is set.
+    pub(crate) fn on_decision(&mut self, decision: Decision) {
+        match self {
+            Self::Driven(driver) => driver.on_decision(decision),
+            Self::Seeing(_) => {}
+            Self::Outside(outside) => outside.go_on(),
+        }
+    }
+
+    /// Sets window and rate. Whether that can be had: only of a flow that is set from outside.
+    pub(crate) fn set(&mut self, dial: Dial) -> bool {
+        match self {
+            Self::Driven(_) | Self::Seeing(_) => false,
+            Self::Outside(outside) => {
+                outside.set(dial);
+                true
+            }
+        }
+    }
 
     /// The most that may be in flight now.
     #[inline]
@@ -45,6 +102,7 @@ impl Governor {
         match self {
             Self::Driven(driver) => driver.window(),
             Self::Seeing(sender) => sender.window(),
+            Self::Outside(outside) => outside.dial().window,
         }
     }
 
@@ -54,6 +112,7 @@ impl Governor {
         match self {
             Self::Driven(driver) => driver.pacing_rate(),
             Self::Seeing(_) => Some(Rate::MAX),
+            Self::Outside(outside) => outside.dial().rate,
         }
     }
 
@@ -62,21 +121,21 @@ impl Governor {
     pub(crate) fn next_timer(&self) -> Option<Time> {
         match self {
             Self::Driven(driver) => driver.next_timer(),
-            Self::Seeing(_) => None,
+            Self::Seeing(_) | Self::Outside(_) => None,
         }
     }
 
     pub(crate) fn phase(&self) -> Phase {
         match self {
             Self::Driven(driver) => driver.phase(),
-            Self::Seeing(_) => Phase::Steady,
+            Self::Seeing(_) | Self::Outside(_) => Phase::Steady,
         }
     }
 
     pub(crate) fn ssthresh(&self) -> Option<Bytes> {
         match self {
             Self::Driven(driver) => driver.ssthresh(),
-            Self::Seeing(_) => None,
+            Self::Seeing(_) | Self::Outside(_) => None,
         }
     }
 
@@ -84,7 +143,7 @@ impl Governor {
     pub(crate) fn manages_recovery(&self) -> bool {
         match self {
             Self::Driven(driver) => driver.manages_recovery(),
-            Self::Seeing(_) => true,
+            Self::Seeing(_) | Self::Outside(_) => true,
         }
     }
 
@@ -92,7 +151,7 @@ impl Governor {
     #[inline]
     pub(crate) fn looks_every(&self) -> Option<Duration> {
         match self {
-            Self::Driven(_) => None,
+            Self::Driven(_) | Self::Outside(_) => None,
             Self::Seeing(_) => Some(Omniscient::LOOK),
         }
     }
@@ -100,7 +159,7 @@ impl Governor {
     /// Shows the sender what it sees of the links.
     pub(crate) fn look(&mut self, view: &LinkView<'_>) {
         match self {
-            Self::Driven(_) => {}
+            Self::Driven(_) | Self::Outside(_) => {}
             Self::Seeing(sender) => sender.look(view),
         }
     }
@@ -116,7 +175,15 @@ impl Governor {
     pub(crate) fn driver_mut(&mut self) -> Option<&mut Driver> {
         match self {
             Self::Driven(driver) => Some(driver),
-            Self::Seeing(_) => None,
+            Self::Seeing(_) | Self::Outside(_) => None,
+        }
+    }
+
+    /// What somebody outside sets, where that governs.
+    pub fn outside(&self) -> Option<&Outside> {
+        match self {
+            Self::Driven(_) | Self::Seeing(_) => None,
+            Self::Outside(outside) => Some(outside),
         }
     }
 
@@ -124,7 +191,7 @@ impl Governor {
     pub fn algorithm(&self) -> Option<&Controller> {
         match self {
             Self::Driven(driver) => Some(driver.algorithm()),
-            Self::Seeing(_) => None,
+            Self::Seeing(_) | Self::Outside(_) => None,
         }
     }
 
@@ -132,7 +199,7 @@ impl Governor {
     pub fn switcher(&self) -> Option<&Switcher> {
         match self {
             Self::Driven(driver) => driver.switcher(),
-            Self::Seeing(_) => None,
+            Self::Seeing(_) | Self::Outside(_) => None,
         }
     }
 
@@ -140,7 +207,7 @@ impl Governor {
     pub fn resume(&self) -> Option<&CarefulResume> {
         match self {
             Self::Driven(driver) => driver.resume(),
-            Self::Seeing(_) => None,
+            Self::Seeing(_) | Self::Outside(_) => None,
         }
     }
 

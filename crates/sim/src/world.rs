@@ -2,7 +2,7 @@
 
 use trimtab_apps::Application;
 use trimtab_cc::migrate::Switch;
-use trimtab_cc::{CongestionControl, Decision, Spec};
+use trimtab_cc::{Decision, Spec};
 use trimtab_net::{Capacity, Event, Link, LinkConfig, Packet};
 use trimtab_units::{Bytes, Duration, Rate, Time};
 
@@ -10,6 +10,7 @@ use crate::agenda::Agenda;
 use crate::flow::{Flow, FlowConfig, Upstream};
 use crate::foresight::Foresight;
 use crate::omniscient::LinkView;
+use crate::outside::{Dial, Sight};
 use crate::sender::Outgoing;
 
 /// A lost request is sent again after this long (TCP's initial retransmission timeout is a second,
@@ -112,6 +113,24 @@ impl World {
         done
     }
 
+    /// Sets the window and the rate of a flow from now on; one that waited for a decision goes on.
+    /// Whether that can be had: only of one that is set from outside
+    /// ([`Control::Outside`](crate::Control::Outside)).
+    pub fn set(&mut self, flow: usize, dial: Dial) -> bool {
+        let done = self.flows[flow].sender.governor.set(dial);
+        if done {
+            self.undecided.take_if(|waiting| *waiting == flow);
+            self.pump(flow);
+        }
+        done
+    }
+
+    /// What a flow saw since this was asked last, where it is set from outside; `None` of others.
+    pub fn take_sight(&mut self, flow: usize) -> Option<Sight> {
+        let now = self.now;
+        self.flows[flow].take_sight(now)
+    }
+
     /// From now on another future, drawn by `seed`, and the same past: other losses, jitter and marks,
     /// another place of a link's trace, and other requests. What is under way stays, and so does what
     /// an algorithm draws.
@@ -170,9 +189,10 @@ impl World {
         }
     }
 
-    /// Simulates until the algorithm of a flow waits for a decision from outside
-    /// ([`CongestionControl::awaiting`]), at most up to and including `end`. Gives
-    /// the flow's number; it sends nothing until [`decide`](Self::decide) has answered.
+    /// Simulates until a flow waits for a decision from outside, at most up to and including `end`:
+    /// its algorithm does ([`awaiting`](trimtab_cc::CongestionControl::awaiting)), or its
+    /// [`Dial`] is to stop. Gives the flow's number; it sends nothing until
+    /// [`decide`](Self::decide) or [`set`](Self::set) has answered.
     pub fn run_to_decision(&mut self, end: Time) -> Option<usize> {
         loop {
             // Also where the last stop was not answered.
@@ -353,7 +373,7 @@ impl World {
             f.inbound.pop_front();
             f.arrive(now, message);
         }
-        let awaits = f.governor().algorithm().is_some_and(|cca| cca.awaiting().is_some());
+        let awaits = f.governor().awaits();
         self.agenda.set(self.source(flow, INBOUND), next);
         if awaits {
             self.undecided = Some(flow);

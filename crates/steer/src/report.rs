@@ -17,7 +17,8 @@ pub struct Report {
     pub now: Time,
     /// How long it was.
     pub interval: Duration,
-    /// The algorithm that runs at its end, by its name in [`trimtab_cc::ALGORITHMS`].
+    /// The algorithm that runs at its end, by its name in [`trimtab_cc::ALGORITHMS`]. Empty where
+    /// none does: somebody outside sets window and rate.
     pub algorithm: &'static str,
     /// Bytes sent in it, retransmissions included.
     pub sent: Bytes,

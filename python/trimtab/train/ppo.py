@@ -24,21 +24,18 @@ from typing import Any
 
 import flax.linen as nn
 import gymnasium as gym
-import jax
 import jax.numpy as jnp
 import numpy as np
 from numpy.typing import NDArray
-from skrl import logger
-from skrl.agents.jax.ppo import PPO, PPO_CFG
-from skrl.memories.jax import RandomMemory
+from skrl.agents.jax.ppo import PPO
 from skrl.models.jax import CategoricalMixin, DeterministicMixin, Model
-from skrl.utils import set_seed
 from tensorboard.summary import Writer
 
 from trimtab._native import Course, Episodes
 from trimtab.envs import INFO, SelectVectorEnv
 from trimtab.policy import HIDDEN, SLOPE, Array, Networks, Scaler
 from trimtab.train import checkpoint as checkpoints
+from trimtab.train.agent import ppo, recorded
 from trimtab.train.lessons import Prices
 from trimtab.train.options import Training
 
@@ -46,8 +43,8 @@ Floats = NDArray[np.float64]
 
 #: Table 7.
 ACTOR_RATE, CRITIC_RATE, DISCOUNT, CLIP = 1e-4, 2e-4, 0.99, 0.2
-#: The paper does not give these.
-GAE_LAMBDA, PASSES, MINIBATCHES, ENTROPY = 0.95, 10, 4, 0.01
+#: The paper does not give it.
+ENTROPY = 0.01
 #: Connections that, under random choices, give the constants that states and rewards are scaled by.
 SCALING = 100
 #: Updates between two checkpoints.
@@ -185,36 +182,18 @@ def _environment(settings: Training, course: Course) -> SelectVectorEnv:
 
 
 def _agent(env: SelectVectorEnv, settings: Training, steps: int) -> PPO:
-    logger.setLevel("ERROR")
-    set_seed(settings.seed)
-    spaces = {
-        "observation_space": env.single_observation_space,
-        "action_space": gym.spaces.Discrete(len(settings.names())),
-        "device": jax.devices("cpu")[0],
-    }
-    models: dict[str, Any] = {"policy": Actor(**spaces), "value": Critic(**spaces)}
-    for name, model in models.items():
-        model.init_state_dict(role=name)
-    config = PPO_CFG(
+    return ppo(
+        PaperPPO if settings.reward == "paper" else PPO,
+        (Actor, Critic),
+        (env.single_observation_space, gym.spaces.Discrete(len(settings.names()))),
         rollouts=steps,
-        learning_epochs=PASSES,
-        mini_batches=MINIBATCHES,
+        envs=env.num_envs,
+        seed=settings.seed,
         discount_factor=DISCOUNT,
-        gae_lambda=GAE_LAMBDA,
         learning_rate=(ACTOR_RATE, CRITIC_RATE),
         ratio_clip=CLIP,
-        value_clip=0.0,
         entropy_loss_scale=ENTROPY,
-        value_loss_scale=1.0,
     )
-    config.experiment.write_interval = 0
-    config.experiment.checkpoint_interval = 0
-    memory = RandomMemory(memory_size=steps, num_envs=env.num_envs, device=spaces["device"])
-    kind = PaperPPO if settings.reward == "paper" else PPO
-    agent = kind(models=models, memory=memory, cfg=config, **spaces)
-    agent.init()
-    agent.enable_training_mode(True)
-    return agent
 
 
 def _episode(
@@ -232,22 +211,7 @@ def _episode(
         after = np.stack(info["final_obs"]) if truncated.all() else states
         times: NDArray[np.float64] = info["completion_s"]
         waits.append(times[times > 0].mean() if (times > 0).any() else np.nan)
-        column = (-1, 1)
-        agent.record_transition(
-            observations=seen,
-            states=None,
-            actions=actions,
-            rewards=jnp.asarray(earned, jnp.float32).reshape(column),
-            next_observations=jnp.asarray(scaler(after)),
-            next_states=None,
-            # No connection ends: the critic values what follows the last state of an update.
-            terminated=jnp.zeros((env.num_envs, 1), jnp.int8),
-            truncated=jnp.asarray(truncated, jnp.int8).reshape(column),
-            infos={},
-            timestep=step,
-            timesteps=steps,
-        )
-        agent.post_interaction(timestep=step, timesteps=steps)
+        recorded(agent, (seen, actions, earned, jnp.asarray(scaler(after)), truncated), step, steps)
     return states, float(np.nanmean(waits))
 
 

@@ -61,12 +61,22 @@ pub fn measure(prepared: &Prepared, job: &Job) -> Measurement {
     }
 }
 
-/// A world at time zero in which `own` governs the flows of the scheme.
+/// A run at time zero in which `own` governs the flows of the scheme.
 pub(crate) fn begin<'a>(
     prepared: &'a Prepared,
     job: &Job,
     own: &Control,
 ) -> Course<'a, SimulatedRun> {
+    let world = World::new(&world(prepared, job, own));
+    let watch = glance(&world.flows()[0]).as_ref().map(Watch::new);
+    let (capacity, end) =
+        (course::capacity(prepared, job), Time::ZERO + prepared.plan.scenario.duration);
+    Course::new(prepared, job, SimulatedRun { world, capacity, end, watch })
+}
+
+/// The world of a job, in which `own` governs the flows of the scheme: they come before those of its
+/// competitors. The bottleneck is link 0.
+pub fn world(prepared: &Prepared, job: &Job, own: &Control) -> WorldConfig {
     let scenario = &prepared.plan.scenario;
     let transport = match scenario.transport {
         TransportKind::Quic => Transport::quic(),
@@ -94,10 +104,8 @@ pub(crate) fn begin<'a>(
     };
     let flows = course::members(prepared, job).into_iter().enumerate().map(flow).collect();
     let capacity = course::capacity(prepared, job);
-    let links = vec![(course::bottleneck(prepared, job, capacity.clone()), job.seed)];
-    let world = World::new(&WorldConfig { links, flows });
-    let watch = glance(&world.flows()[0]).as_ref().map(Watch::new);
-    Course::new(prepared, job, SimulatedRun { world, capacity, end, watch })
+    let links = vec![(course::bottleneck(prepared, job, capacity), job.seed)];
+    WorldConfig { links, flows }
 }
 
 /// Runs to the end, and what it measured.

@@ -1,9 +1,10 @@
 //! Flows that compete with the scheme's: when they come and go, and sets of them as an axis.
 
 use serde::{Deserialize, Serialize};
+use trimtab_steer::scheme::Scheme;
 use trimtab_units::Duration;
 
-use super::{Competitor, Scenario, ScenarioError, twice};
+use super::{AppKind, Competitor, Scenario, ScenarioError, twice};
 
 /// A set of competitors, one value of the grid's axis `rivals`.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -26,6 +27,12 @@ pub struct Turn {
 }
 
 impl Competitor {
+    /// One flow of a scheme with this application, from the beginning of a run to its end.
+    pub fn new(cc: Scheme, app: AppKind) -> Self {
+        let (start, stop, on, off) = (Duration::ZERO, None, None, None);
+        Self { cc, flows: 1, start, stop, on, off, app, qoe: None }
+    }
+
     /// Its turns in a run of this duration; at least one.
     pub fn turns(&self, duration: Duration) -> Vec<Turn> {
         let end = self.stop.map_or(duration, |stop| stop.min(duration));

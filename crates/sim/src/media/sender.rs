@@ -163,6 +163,10 @@ impl MediaSender {
                 driver.target().unwrap_or_else(|| driver.encoder_rate(time).mul_f64(FILLED))
             }
             Governor::Seeing(sender) => sender.encoder_rate(),
+            Governor::Outside(outside) => {
+                let dial = outside.dial();
+                dial.rate.unwrap_or_else(|| (dial.window / time).mul_f64(FILLED))
+            }
         }
     }
 

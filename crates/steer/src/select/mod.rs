@@ -34,6 +34,7 @@ pub use forest::SPLITS_MAX;
 pub use model::{ENSEMBLE_VERSION, FOREST_VERSION, FORMAT, MEMBERS_MAX, Model, VERSION};
 pub use monitor::{Metrics, Monitor};
 pub use network::HIDDEN_MAX;
+pub use slope::Slope;
 
 use crate::{
     Action, Distrust, Insight, Needs, Reason, Report, Selections, Steer, Unusable, Utility,

@@ -2,7 +2,7 @@
 
 /// Sums over weighted samples of a `y` at an `x`.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Slope {
+pub struct Slope {
     weight: f64,
     x: f64,
     xx: f64,
@@ -12,7 +12,7 @@ pub(super) struct Slope {
 
 impl Slope {
     /// Takes in `weight` samples of `y` at `x`.
-    pub(super) fn add(&mut self, weight: f64, x: f64, y: f64) {
+    pub fn add(&mut self, weight: f64, x: f64, y: f64) {
         self.weight += weight;
         self.x += weight * x;
         self.xx += weight * x * x;
@@ -21,17 +21,17 @@ impl Slope {
     }
 
     /// How many samples there were.
-    pub(super) fn samples(&self) -> f64 {
+    pub fn samples(&self) -> f64 {
         self.weight
     }
 
     /// Their mean; 0 of none.
-    pub(super) fn mean(&self) -> f64 {
+    pub fn mean(&self) -> f64 {
         if self.weight > 0.0 { self.y / self.weight } else { 0.0 }
     }
 
     /// By how much `y` grows with `x`; 0 where all were taken at the same `x`.
-    pub(super) fn slope(&self) -> f64 {
+    pub fn slope(&self) -> f64 {
         let spread = self.weight * self.xx - self.x * self.x;
         if spread <= 1e-9 * self.weight * self.weight {
             return 0.0;
