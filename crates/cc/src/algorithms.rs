@@ -4,6 +4,12 @@ use enum_dispatch::enum_dispatch;
 
 use crate::muses::{self, Muses};
 use crate::{Config, Knob};
+#[cfg(feature = "rivals")]
+use crate::{
+    aurora::{self, Aurora},
+    indigo::{self, Indigo},
+    remy::{self, Remy},
+};
 
 /// Each algorithm is `TYPE in MODULE,`, in the order in which they are listed, with `if "FEATURE"`
 /// where it needs one. The module has an `ENTRY`.
@@ -22,6 +28,15 @@ macro_rules! algorithms {
             $($(#[cfg(feature = $feature)])? $(#[$about])* $Type,)*
             /// INFOCOM 2022. It is nothing without a model, so it is not in the table.
             Muses,
+            /// SIGCOMM 2013. It is nothing without a table, so it is not in the table here.
+            #[cfg(feature = "rivals")]
+            Remy,
+            /// ATC 2018. It is nothing without a network.
+            #[cfg(feature = "rivals")]
+            Indigo,
+            /// ICML 2019. It is nothing without a network.
+            #[cfg(feature = "rivals")]
+            Aurora,
         }
 
         impl Controller {
@@ -30,6 +45,12 @@ macro_rules! algorithms {
                 match self {
                     $($(#[cfg(feature = $feature)])? Self::$Type(_) => $($module)::+::ENTRY.name,)*
                     Self::Muses(_) => muses::DRIVEN.name,
+                    #[cfg(feature = "rivals")]
+                    Self::Remy(_) => remy::NAME,
+                    #[cfg(feature = "rivals")]
+                    Self::Indigo(_) => indigo::NAME,
+                    #[cfg(feature = "rivals")]
+                    Self::Aurora(_) => aurora::NAME,
                 }
             }
         }

@@ -4,6 +4,7 @@ use trimtab_cc::migrate::Switcher;
 use trimtab_cc::resume::Resumption;
 use trimtab_cc::{Config, Spec};
 use trimtab_steer::muses::Policy;
+use trimtab_steer::rival::Rival;
 use trimtab_steer::{Driver, Steer, Steerer};
 
 use crate::governor::Governor;
@@ -26,6 +27,8 @@ pub enum Control {
         /// What takes over when the policy's guard raises an alarm; `None` lets the policy go on.
         safe: Option<Spec>,
     },
+    /// A rival that goes by a file.
+    Rival(Rival),
     /// A sender that sees the links: a bound that no real one reaches.
     Omniscient,
 }
@@ -43,6 +46,7 @@ impl Control {
                 }
             }
             Self::Muses { policy, safe } => policy.driver(*safe, limits),
+            Self::Rival(rival) => Driver::from(rival.build(limits)),
             Self::Omniscient => return Governor::Seeing(Omniscient::default()),
         };
         Governor::Driven(match resume {
@@ -55,7 +59,7 @@ impl Control {
     pub(crate) fn steerer(&self) -> Option<Steerer> {
         match self {
             Self::Algorithm { steerer, .. } => steerer.clone(),
-            Self::Muses { .. } | Self::Omniscient => None,
+            Self::Muses { .. } | Self::Rival(_) | Self::Omniscient => None,
         }
     }
 }

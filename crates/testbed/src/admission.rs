@@ -92,19 +92,20 @@ impl Place {
                 ))),
                 None => Ok(Self::Several),
             },
-            Demand::Network(_) => Err(refuse(
-                "an LSTM needs floating point, which the kernel does not allow: run it in the simulator"
+            Demand::Network => Err(refuse(
+                "it needs floating point, which the kernel does not allow: run it in the simulator"
                     .to_owned(),
             )),
             Demand::Trees(settings) => match settings.safe.as_ref().map(safe) {
                 Some(Err(problem)) => Err(refuse(problem)),
                 Some(Ok(_)) | None => Ok(Self::Ebpf(Algorithm::Muses)),
             },
-            Demand::Stack(_) => {
-                Err(refuse("it is a QUIC stack's own: take --datapath quic-virtual or quic".to_owned()))
-            }
+            Demand::Stack(_) => Err(refuse(
+                "it is a QUIC stack's own: take --datapath quic-virtual or quic".to_owned(),
+            )),
             Demand::Start => Err(refuse(
-                "connections of the kernel start in its own way: run it in the simulator".to_owned(),
+                "connections of the kernel start in its own way: run it in the simulator"
+                    .to_owned(),
             )),
             Demand::Foresight => {
                 Err(refuse("it is a bound, which only the simulator can compute".to_owned()))

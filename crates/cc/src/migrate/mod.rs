@@ -21,6 +21,8 @@ use trimtab_units::{Bytes, Duration, Rate, Time};
 use crate::algorithms::*;
 use crate::muses::Muses;
 use crate::{CongestionControl, Phase};
+#[cfg(feature = "rivals")]
+use crate::{aurora::Aurora, indigo::Indigo, remy::Remy};
 pub use path::PathView;
 pub use switcher::{Switch, Switcher};
 

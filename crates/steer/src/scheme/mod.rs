@@ -18,6 +18,7 @@
 //! | `select:power` | the algorithm that a rule chooses |
 //! | `select:antelope` | the algorithm that is foretold the most |
 //! | `muses`, `muses:lstm`, `treeg`, `muses:wide`, `muses:safe=copa` | a policy learnt by imitation: trees, the LSTM before them, one tree, one from the oracle itself |
+//! | `remycc`, `remycc:model=FILE`, `indigo:model=FILE`, `aurora:model=FILE` | a rival that goes by a file: a table that a program has made, or a network |
 //! | `noq:cubic`, `noq:newreno`, `noq:bbr3` | the algorithm that the QUIC stack noq brings itself |
 //! | `resume:cubic`, `resume:cwnd=600KB,rtt=50ms:mortise` | any of these, its connections start near the rate of an earlier one |
 //! | `static-best`, `static-best:cubic,copa:mvfst` | bound: the best single algorithm of each run |
@@ -38,6 +39,7 @@ pub use every::{EveryError, every, how};
 pub use mortise::{MORTISE_SETTINGS, MortiseSettings, PaperSettings, TunerSettings};
 pub use muses::{MusesPolicy, MusesSettings, PolicyError};
 pub use resume::{ResumeError, Resuming};
+pub use rival::{RivalName, RivalSettings};
 pub use selection::{By, CANDIDATES, LearntModel, Selection, candidates};
 pub use stack::{StackCc, StackCcError};
 pub use steering::{Demand, Goal};
@@ -47,6 +49,7 @@ pub use turns::{Turns, TurnsError};
 use bound::BoundError;
 use mortise::MortiseError;
 use muses::MusesError;
+use rival::RivalTextError;
 use selection::SelectionError;
 
 mod bound;
@@ -54,6 +57,7 @@ mod every;
 mod mortise;
 mod muses;
 mod resume;
+mod rival;
 mod selection;
 mod stack;
 mod steering;
@@ -90,6 +94,8 @@ pub enum SchemeKind {
     Select(Selection),
     /// A policy learnt by imitation multiplies the window (Muses).
     Muses(MusesSettings),
+    /// A rival that goes by a file.
+    Rival(RivalSettings),
     /// An algorithm of a QUIC stack's own, as a rival and a yardstick.
     Stack(StackCc),
     /// Connections start near the rate of an earlier one (RFC 9959), and another scheme governs
@@ -133,6 +139,8 @@ pub(crate) enum Problem {
     Selection(#[from] SelectionError),
     #[error(transparent)]
     Muses(#[from] MusesError),
+    #[error(transparent)]
+    Rival(#[from] RivalTextError),
     #[error(transparent)]
     Stack(#[from] StackCcError),
     #[error(transparent)]

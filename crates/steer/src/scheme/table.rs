@@ -1,15 +1,18 @@
 //! The table of schemes that are no algorithm of the `cc` crate.
 
 use trimtab_cc::Knob;
+use trimtab_cc::aurora::Aurora;
+use trimtab_cc::indigo::Indigo;
+use trimtab_cc::remy::Remy;
 
 use super::SchemeKind::{
-    Mortise, Muses, Omniscient, Oracle, OracleDynamic, OracleSelect, Resume, Select, Stack,
+    Mortise, Muses, Omniscient, Oracle, OracleDynamic, OracleSelect, Resume, Rival, Select, Stack,
     StaticBest, Switch,
 };
 use super::resume::{RESUME_SETTINGS, Resuming};
 use super::{
-    MORTISE_SETTINGS, MortiseSettings, MusesPolicy, MusesSettings, OMNISCIENT, Problem, SchemeKind,
-    SelectBound, Selection, StackCc, Turns, mortise, searched,
+    MORTISE_SETTINGS, MortiseSettings, MusesPolicy, MusesSettings, OMNISCIENT, Problem, RivalName,
+    RivalSettings, SchemeKind, SelectBound, Selection, StackCc, Turns, mortise, searched,
 };
 
 /// What a scheme is for, that is no algorithm of the `cc` crate.
@@ -75,7 +78,7 @@ impl SchemeEntry {
 
 /// Learnt policies, steering, those of stacks, how connections start, experiments and bounds, in the
 /// order in which they are listed.
-pub static SCHEMES: [SchemeEntry; 16] = [
+pub static SCHEMES: [SchemeEntry; 19] = [
     SchemeEntry {
         name: "muses",
         role: Role::Learnt,
@@ -94,6 +97,33 @@ pub static SCHEMES: [SchemeEntry; 16] = [
         source: "Zhong et al., INFOCOM 2022, section IV-A",
         settings: &[],
         parse: |text| Ok(MusesSettings::parse(text, MusesPolicy::Global).map(Muses)?),
+    },
+    SchemeEntry {
+        name: "remycc",
+        role: Role::Learnt,
+        about: "a table that a program has made says what each acknowledgement does to window and \
+                pacing; :model=FILE.dna reads one that Remy wrote",
+        source: "Winstein and Balakrishnan, SIGCOMM 2013",
+        settings: &[&Remy::KNOBS[0]],
+        parse: |text| Ok(RivalSettings::parse(text, RivalName::Remy).map(Rival)?),
+    },
+    SchemeEntry {
+        name: "indigo:model=FILE",
+        role: Role::Learnt,
+        about: "an LSTM that changes the window every 10 ms, with the authors' weights, which the \
+                user converts: `python -m trimtab.rivals --help`",
+        source: "Yan et al., ATC 2018",
+        settings: &[&Indigo::KNOBS[0]],
+        parse: |text| Ok(RivalSettings::parse(text, RivalName::Indigo).map(Rival)?),
+    },
+    SchemeEntry {
+        name: "aurora:model=FILE",
+        role: Role::Learnt,
+        about: "a network that changes the rate twice a round trip, with the authors' weights, \
+                which the user converts: `python -m trimtab.rivals --help`",
+        source: "Jay et al., ICML 2019",
+        settings: &[&Aurora::KNOBS[0], &Aurora::KNOBS[1], &Aurora::KNOBS[2], &Aurora::KNOBS[3]],
+        parse: |text| Ok(RivalSettings::parse(text, RivalName::Aurora).map(Rival)?),
     },
     SchemeEntry {
         name: "mortise",
