@@ -26,7 +26,7 @@ Floats = NDArray[np.float32]
 
 def drawn() -> dict[str, Floats]:
     """Draw weights of the shapes of Indigo's checkpoint."""
-    random = np.random.default_rng(5)
+    random = np.random.default_rng(32)
     cell = "global/rnn/multi_rnn_cell/cell_0/basic_lstm_cell"
     shapes: dict[str, tuple[int, ...]] = {
         "global/fully_connected/biases": (ACTIONS,),
@@ -34,7 +34,8 @@ def drawn() -> dict[str, Floats]:
         f"{cell}/bias": (4 * HIDDEN,),
         f"{cell}/kernel": (INPUTS + HIDDEN, 4 * HIDDEN),
     }
-    return {name: random.normal(0, 0.7, shape).astype(np.float32) for name, shape in shapes.items()}
+    scale = {name: 1.5 if "connected" in name else 0.3 for name in shapes}
+    return {name: random.normal(0, scale[name], shape).astype(np.float32) for name, shape in shapes.items()}
 
 
 def state(step: int) -> list[float]:

@@ -31,6 +31,11 @@ impl Domain {
         })
     }
 
+    /// Whether it holds nothing: an end is not above the other, or no number.
+    pub fn is_empty(&self) -> bool {
+        !self.lower.iter().zip(&self.upper).all(|(lower, upper)| lower < upper)
+    }
+
     /// The memories that are in both.
     #[must_use]
     pub fn within(&self, other: &Self) -> Self {
@@ -108,8 +113,7 @@ impl Table {
             if ![*multiple, *pause_ms].iter().all(|x| x.is_finite() && *x >= 0.0) {
                 return Err(TableError::Number(number));
             }
-            // Not finite, too: NaN is below nothing.
-            if !domain.lower.iter().zip(&domain.upper).all(|(lower, upper)| lower < upper) {
+            if domain.is_empty() {
                 return Err(TableError::Nothing(number));
             }
         }

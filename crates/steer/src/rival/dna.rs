@@ -158,6 +158,8 @@ impl TreeMessage {
         let own = self.domain.as_deref().map_or(Ok(Domain::ALL), RangeMessage::domain)?;
         let domain = own.within(around);
         match (&self.leaf, &self.children[..]) {
+            // The published tables have some.
+            (Some(_), []) if domain.is_empty() => {}
             (Some(leaf), []) => whiskers.push(Whisker {
                 domain,
                 increment: leaf.window_increment,
@@ -238,6 +240,18 @@ mod tests {
             assert_eq!(increment([far, far, 1.49, far, far, far]), Some(3));
             assert_eq!(increment([far, far, 1.5, far, far, far]), Some(-4));
         }
+    }
+
+    /// Of a box that was split at its own end, one part holds nothing. Its rule is never used.
+    #[test]
+    fn a_rule_whose_box_holds_nothing_is_left_out() {
+        let mut tree = TreeMessage::decode(TWO).unwrap();
+        let mut nothing = tree.children[0].clone();
+        let end = |ratio| Some(MemoryMessage { rtt_ratio: Some(ratio), ..Default::default() });
+        let domain = RangeMessage { lower: end(1.5), upper: end(1.5), active_axis: Vec::new() };
+        nothing.domain = Some(Box::new(domain));
+        tree.children.insert(1, nothing);
+        assert_eq!(rules(&tree.encode_to_vec()), rules(TWO));
     }
 
     #[test]

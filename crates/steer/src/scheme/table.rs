@@ -108,19 +108,19 @@ pub static SCHEMES: [SchemeEntry; 19] = [
         parse: |text| Ok(RivalSettings::parse(text, RivalName::Remy).map(Rival)?),
     },
     SchemeEntry {
-        name: "indigo:model=FILE",
+        name: "indigo",
         role: Role::Learnt,
-        about: "an LSTM that changes the window every 10 ms, with the authors' weights, which the \
-                user converts: `python -m trimtab.rivals --help`",
+        about: "an LSTM that changes the window every 10 ms; :model=FILE has the authors' weights, \
+                which the user converts: `python -m trimtab.rivals --help`",
         source: "Yan et al., ATC 2018",
         settings: &[&Indigo::KNOBS[0]],
         parse: |text| Ok(RivalSettings::parse(text, RivalName::Indigo).map(Rival)?),
     },
     SchemeEntry {
-        name: "aurora:model=FILE",
+        name: "aurora",
         role: Role::Learnt,
-        about: "a network that changes the rate twice a round trip, with the authors' weights, \
-                which the user converts: `python -m trimtab.rivals --help`",
+        about: "a network that changes the rate twice a round trip; :model=FILE has the authors' \
+                weights, which the user converts: `python -m trimtab.rivals --help`",
         source: "Jay et al., ICML 2019",
         settings: &[&Aurora::KNOBS[0], &Aurora::KNOBS[1], &Aurora::KNOBS[2], &Aurora::KNOBS[3]],
         parse: |text| Ok(RivalSettings::parse(text, RivalName::Aurora).map(Rival)?),
