@@ -36,6 +36,7 @@ macro_rules! targets {
 targets! {
     access_log
     antelope
+    aurora
     cmcd
     cmcd_reports
     config
@@ -43,11 +44,13 @@ targets! {
     formula
     hints
     http
+    indigo
     loader
     lstm
     mahimahi_log
     model
     orders
+    remy
     report
     scenario
     service

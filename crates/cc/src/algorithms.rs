@@ -6,6 +6,12 @@ use crate::muses::{self, Muses};
 #[cfg(feature = "plugin")]
 use crate::plugin::Plugged;
 use crate::{Config, Knob};
+#[cfg(feature = "rivals")]
+use crate::{
+    aurora::{self, Aurora},
+    indigo::{self, Indigo},
+    remy::{self, Remy},
+};
 
 /// Each algorithm is `TYPE in MODULE,`, in the order in which they are listed, with `if "FEATURE"`
 /// where it needs one. The module has an `ENTRY`.
@@ -27,6 +33,15 @@ macro_rules! algorithms {
             #[cfg(feature = "plugin")]
             /// From outside of this crate. The table is of what is in it.
             Plugged,
+            /// SIGCOMM 2013. It is nothing without a table, so it is not in the table here.
+            #[cfg(feature = "rivals")]
+            Remy,
+            /// ATC 2018. It is nothing without a network.
+            #[cfg(feature = "rivals")]
+            Indigo,
+            /// ICML 2019. It is nothing without a network.
+            #[cfg(feature = "rivals")]
+            Aurora,
         }
 
         impl Controller {
@@ -37,6 +52,12 @@ macro_rules! algorithms {
                     Self::Muses(_) => muses::DRIVEN.name,
                     #[cfg(feature = "plugin")]
                     Self::Plugged(plugged) => plugged.name(),
+                    #[cfg(feature = "rivals")]
+                    Self::Remy(_) => remy::NAME,
+                    #[cfg(feature = "rivals")]
+                    Self::Indigo(_) => indigo::NAME,
+                    #[cfg(feature = "rivals")]
+                    Self::Aurora(_) => aurora::NAME,
                 }
             }
         }

@@ -26,6 +26,8 @@ extern crate std;
 mod algorithms;
 #[cfg(feature = "rivals")]
 mod allegro;
+#[cfg(feature = "rivals")]
+pub mod aurora;
 mod bbr;
 #[cfg(feature = "media")]
 mod by_rate;
@@ -40,6 +42,8 @@ mod gcc;
 mod hystart;
 mod hystart_linux;
 mod illinois;
+#[cfg(feature = "rivals")]
+pub mod indigo;
 mod interval;
 mod knob;
 mod ledbat;
@@ -52,6 +56,8 @@ mod newreno;
 mod one_way;
 #[cfg(feature = "plugin")]
 mod plugin;
+#[cfg(feature = "rivals")]
+pub mod remy;
 pub mod resume;
 mod rival;
 mod round;

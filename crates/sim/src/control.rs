@@ -4,6 +4,7 @@ use trimtab_cc::migrate::Switcher;
 use trimtab_cc::resume::Resumption;
 use trimtab_cc::{Config, Spec};
 use trimtab_steer::muses::Policy;
+use trimtab_steer::rival::Rival;
 use trimtab_steer::{Driver, Steer, Steerer};
 
 use crate::governor::Governor;
@@ -27,6 +28,8 @@ pub enum Control {
         /// What takes over when the policy's guard raises an alarm; `None` lets the policy go on.
         safe: Option<Spec>,
     },
+    /// A rival that goes by a file.
+    Rival(Rival),
     /// A sender that sees the links: a bound that no real one reaches.
     Omniscient,
     /// Somebody outside, who begins with this and sets it by [`World::set`](crate::World::set).
@@ -46,6 +49,7 @@ impl Control {
                 }
             }
             Self::Muses { policy, safe } => policy.driver(*safe, limits),
+            Self::Rival(rival) => Driver::from(rival.build(limits)),
             Self::Omniscient => return Governor::Seeing(Omniscient::default()),
             Self::Outside(dial) => return Governor::Outside(Outside::new(*dial)),
         };
@@ -59,7 +63,7 @@ impl Control {
     pub(crate) fn steerer(&self) -> Option<Steerer> {
         match self {
             Self::Algorithm { steerer, .. } => steerer.clone(),
-            Self::Muses { .. } | Self::Omniscient | Self::Outside(_) => None,
+            Self::Muses { .. } | Self::Rival(_) | Self::Omniscient | Self::Outside(_) => None,
         }
     }
 }

@@ -8,6 +8,7 @@ use trimtab_cc::resume::Resumption;
 use trimtab_cc::{ALGORITHMS, Config as Limits, Spec};
 use trimtab_qoe::{Factors, Model};
 use trimtab_steer::muses::Policy;
+use trimtab_steer::rival::Rival;
 use trimtab_steer::scheme::{By, Demand, Goal, LearntModel, MusesSettings, Scheme, SchemeKind};
 use trimtab_steer::{Driver, Steer, Steerer, Unusable};
 use trimtab_units::Time;
@@ -32,6 +33,8 @@ pub enum Start {
     Algorithm(Spec, Option<Steerer>),
     /// With a learnt policy; the algorithm takes over if the policy's guard raises an alarm.
     Learnt(Policy, Option<Spec>),
+    /// With a rival that goes by a file.
+    Rival(Rival),
 }
 
 impl Plan {
@@ -50,6 +53,9 @@ impl Plan {
             SchemeKind::Muses(settings) => Start::Learnt(policy(settings)?, settings.safe),
             SchemeKind::Plugin(_) => {
                 return Err(ConfigError::Plugin { scheme: scheme.label().to_owned() });
+            }
+            SchemeKind::Rival(settings) => {
+                Start::Rival(settings.rival(read, |path, e| unusable(path, &e))?)
             }
             SchemeKind::Stack(_) => {
                 let scheme = scheme.label().to_owned();
@@ -93,8 +99,8 @@ impl Plan {
     }
 
     /// What this steers away from: its fallback, or the algorithm with which it begins, with the
-    /// algorithm's own knobs. A learnt policy without a fallback has NewReno, which RFC 9002 §7
-    /// describes.
+    /// algorithm's own knobs. A learnt policy without a fallback and a rival have NewReno, which RFC
+    /// 9002 §7 describes.
     pub(crate) fn baseline(&self) -> Self {
         let spec = match &self.start {
             Start::Algorithm(spec, steerer) => {
@@ -102,6 +108,7 @@ impl Plan {
                 own.unwrap_or_else(|| Spec::of(spec.algorithm()))
             }
             Start::Learnt(_, safe) => safe.unwrap_or_else(|| Spec::of(&ALGORITHMS[0])),
+            Start::Rival(_) => Spec::of(&ALGORITHMS[0]),
         };
         Self::prepared(&text(&spec), Start::Algorithm(spec, None))
     }
@@ -131,7 +138,7 @@ impl Plan {
     fn steerer_mut(&mut self) -> Option<&mut Steerer> {
         match &mut self.start {
             Start::Algorithm(_, steerer) => steerer.as_mut(),
-            Start::Learnt(..) => None,
+            Start::Learnt(..) | Start::Rival(_) => None,
         }
     }
 }
@@ -142,6 +149,7 @@ impl Start {
         match self {
             Self::Algorithm(spec, _) => Driver::from(Switcher::new(*spec, limits)),
             Self::Learnt(policy, safe) => policy.driver(*safe, limits),
+            Self::Rival(rival) => Driver::from(rival.build(limits)),
         }
     }
 
@@ -149,7 +157,7 @@ impl Start {
     pub(crate) fn steerer(&self) -> Option<Steerer> {
         match self {
             Self::Algorithm(_, steerer) => steerer.clone(),
-            Self::Learnt(..) => None,
+            Self::Learnt(..) | Self::Rival(_) => None,
         }
     }
 }

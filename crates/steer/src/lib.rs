@@ -5,7 +5,7 @@
 //! transports, and what transports knows nothing of QoE.
 //!
 //! Without features it needs no std, only an allocator: reports, actions, [`Driver`] and [`Mortise`].
-//! So does the feature `select` (the choice of an algorithm). What needs std is a feature: `lstm`
+//! So do the features `select` (the choice of an algorithm) and `rivals` (those with a file). What needs std is a feature: `lstm`
 //! (Muses' network), `customize` (PCC customization), `safety` (holdback and guard) and `scheme`
 //! (steerings by name, which needs all of these).
 //!
@@ -24,9 +24,13 @@ mod destinations;
 pub mod distill;
 mod driver;
 #[cfg(feature = "lstm")]
+mod lstm;
+#[cfg(feature = "lstm")]
 pub mod muses;
 mod reason;
 mod report;
+#[cfg(feature = "rivals")]
+pub mod rival;
 #[cfg(feature = "safety")]
 pub mod safety;
 mod schedule;

@@ -92,8 +92,8 @@ impl Place {
                 ))),
                 None => Ok(Self::Several),
             },
-            Demand::Network(_) => Err(refuse(
-                "an LSTM needs floating point, which the kernel does not allow: run it in the simulator"
+            Demand::Network => Err(refuse(
+                "it needs floating point, which the kernel does not allow: run it in the simulator"
                     .to_owned(),
             )),
             Demand::Trees(settings) => match settings.safe.as_ref().map(safe) {
@@ -103,11 +103,12 @@ impl Place {
             Demand::Plugin => Err(refuse(
                 "a plug-in is no program of the kernel's: take --datapath sim or quic".to_owned(),
             )),
-            Demand::Stack(_) => {
-                Err(refuse("it is a QUIC stack's own: take --datapath quic-virtual or quic".to_owned()))
-            }
+            Demand::Stack(_) => Err(refuse(
+                "it is a QUIC stack's own: take --datapath quic-virtual or quic".to_owned(),
+            )),
             Demand::Start => Err(refuse(
-                "connections of the kernel start in its own way: run it in the simulator".to_owned(),
+                "connections of the kernel start in its own way: run it in the simulator"
+                    .to_owned(),
             )),
             Demand::Foresight => {
                 Err(refuse("it is a bound, which only the simulator can compute".to_owned()))

@@ -69,7 +69,7 @@ impl Named {
             Demand::Algorithm(_) => {
                 Some(format!("{name} steers nothing: give it as algorithm = {name:?}"))
             }
-            Demand::Network(_) => Some(format!(
+            Demand::Network => Some(format!(
                 "{name} needs floating point, which the kernel does not allow: give \
                  steer = \"muses\""
             )),

@@ -23,6 +23,8 @@ use crate::muses::Muses;
 #[cfg(feature = "plugin")]
 use crate::plugin::Plugged;
 use crate::{CongestionControl, Phase};
+#[cfg(feature = "rivals")]
+use crate::{aurora::Aurora, indigo::Indigo, remy::Remy};
 pub use path::PathView;
 pub use switcher::{Switch, Switcher};
 

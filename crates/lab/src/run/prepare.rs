@@ -11,9 +11,10 @@ use trimtab_plugin::{Plug, PluginError};
 use trimtab_qoe::{FactorError, Factors, FormulaError, Model};
 use trimtab_steer::Unusable;
 use trimtab_steer::muses::Policy;
+use trimtab_steer::rival::Rival;
 use trimtab_steer::scheme::{
-    By, LearntModel, MusesPolicy, MusesSettings, PluginSettings, PolicyError, Scheme, SchemeKind,
-    Selection,
+    By, LearntModel, MusesPolicy, MusesSettings, PluginSettings, PolicyError, RivalSettings,
+    Scheme, SchemeKind, Selection,
 };
 use trimtab_steer::select::ModelError;
 use trimtab_units::Duration;
@@ -83,7 +84,7 @@ pub enum PrepareError {
         /// What is wrong.
         problem: ModelError,
     },
-    /// The file of a policy of Muses cannot be read.
+    /// The file of a policy of Muses, or of a rival, cannot be read.
     #[error("{scheme}: the model {} cannot be read: {cause}; name another with {name}:model=FILE", path.display())]
     PolicyFile {
         /// The scheme.
@@ -95,7 +96,7 @@ pub enum PrepareError {
         /// What the system said.
         cause: std::io::Error,
     },
-    /// The file of a policy of Muses is none that can be used.
+    /// The file of a policy of Muses, or of a rival, is none that can be used.
     #[error("{scheme}: {}: {problem}", path.display())]
     Policy {
         /// The scheme.
@@ -149,6 +150,7 @@ pub struct Prepared {
     policies: BTreeMap<(MusesPolicy, PathBuf), Policy>,
     /// The algorithms from outside.
     plugs: Vec<(PluginSettings, Plug)>,
+    rivals: Vec<(RivalSettings, Rival)>,
     warnings: Vec<String>,
 }
 
@@ -160,7 +162,7 @@ pub fn prepare(plan: &Plan) -> Result<Prepared, PrepareError> {
     let apps = plan.scenario.app.iter().map(PreparedApp::new).collect::<Result<_, _>>()?;
     let goals = goals(&plan.scenario)?;
     let (mut models, mut warnings) = (Vec::new(), Vec::new());
-    let (mut policies, mut plugs) = (BTreeMap::new(), Vec::new());
+    let (mut policies, mut plugs, mut rivals) = (BTreeMap::new(), Vec::new(), Vec::new());
     for scheme in plan.scenario.schemes() {
         if let SchemeKind::Muses(settings) = scheme.kind().governing() {
             let (learnt, path) = settings.key();
@@ -172,6 +174,14 @@ pub fn prepare(plan: &Plan) -> Result<Prepared, PrepareError> {
             && plugs.iter().all(|(other, _)| other != settings)
         {
             plugs.push((settings.clone(), trimtab_plugin::load(scheme.label(), settings)?));
+        }
+        if let SchemeKind::Rival(settings) = scheme.kind().governing() {
+            let label = scheme.label();
+            let read = settings.rival(
+                |path| read_policy(label, path),
+                |path, problem| unusable(label, path, problem),
+            );
+            rivals.push((settings.clone(), read?));
         }
         let SchemeKind::Select(selection) = scheme.kind().governing() else { continue };
         let Some(path) = selection.by.file() else { continue };
@@ -188,7 +198,7 @@ pub fn prepare(plan: &Plan) -> Result<Prepared, PrepareError> {
         models.push((selection.by.clone(), model));
     }
     check_forks(&plan.scenario, &plugs)?;
-    Ok(Prepared { plan: plan.clone(), apps, goals, models, policies, plugs, warnings })
+    Ok(Prepared { plan: plan.clone(), apps, goals, models, policies, plugs, rivals, warnings })
 }
 
 /// Whether every algorithm from outside that shares its path with a bound can be copied with it.
@@ -247,17 +257,22 @@ fn policy(scheme: &str, settings: &MusesSettings) -> Result<Policy, PrepareError
     let (_, path) = settings.key();
     let bytes = match &settings.model {
         None => settings.shipped().1.to_vec(),
-        Some(path) => std::fs::read(path).map_err(|cause| PrepareError::PolicyFile {
-            scheme: scheme.to_owned(),
-            name: scheme.split(':').next().unwrap_or_default().to_owned(),
-            path: path.clone(),
-            cause,
-        })?,
+        Some(path) => read_policy(scheme, path)?,
     };
-    settings.policy(bytes).map_err(|problem| {
-        let (scheme, path) = (scheme.to_owned(), path.to_owned());
-        PrepareError::Policy { scheme, path, problem }
+    settings.policy(bytes).map_err(|problem| unusable(scheme, path, problem))
+}
+
+fn read_policy(scheme: &str, path: &Path) -> Result<Vec<u8>, PrepareError> {
+    std::fs::read(path).map_err(|cause| PrepareError::PolicyFile {
+        scheme: scheme.to_owned(),
+        name: scheme.split(':').next().unwrap_or_default().to_owned(),
+        path: path.to_owned(),
+        cause,
     })
+}
+
+fn unusable(scheme: &str, path: &Path, problem: PolicyError) -> PrepareError {
+    PrepareError::Policy { scheme: scheme.to_owned(), path: path.to_owned(), problem }
 }
 
 impl Prepared {
@@ -285,6 +300,15 @@ impl Prepared {
     /// One has failed in a run: that run counts for nothing.
     pub fn check_plugs(&self) -> Result<(), PluginError> {
         self.plugs.iter().try_for_each(|(_, plug)| plug.check())
+    }
+
+    /// A rival with its file.
+    ///
+    /// # Panics
+    /// The scheme is not one of the plan.
+    pub fn rival(&self, settings: &RivalSettings) -> &Rival {
+        let read = self.rivals.iter().find(|(other, _)| other == settings);
+        &read.unwrap_or_else(|| panic!("{settings:?} is no scheme of the plan")).1
     }
 
     /// The application whose users a competitor of an application is steered for.

@@ -125,6 +125,7 @@ fn control(kind: &SchemeKind, prepared: &Prepared, app: &PreparedApp) -> Control
         SchemeKind::Muses(settings) => {
             Control::Muses { policy: prepared.policy(settings).clone(), safe: settings.safe }
         }
+        SchemeKind::Rival(settings) => Control::Rival(prepared.rival(settings).clone()),
         SchemeKind::Omniscient => Control::Omniscient,
         kind => {
             let (spec, steerer) = prepared.steering(kind, app);

@@ -21,6 +21,7 @@ pub fn config<S: Stack>(
         SchemeKind::Muses(settings) => {
             Start::Learnt(prepared.policy(settings).clone(), settings.safe)
         }
+        SchemeKind::Rival(settings) => Start::Rival(prepared.rival(settings).clone()),
         kind => {
             let (spec, steerer) = prepared.steering(kind, app);
             Start::Algorithm(spec, steerer)

@@ -19,6 +19,7 @@
 //! | `select:antelope` | the algorithm that is foretold the most |
 //! | `muses`, `muses:lstm`, `treeg`, `muses:wide`, `muses:safe=copa` | a policy learnt by imitation: trees, the LSTM before them, one tree, one from the oracle itself |
 //! | `plugin:./mine.so`, `python:mine.py`, `onnx:mine.onnx` | an algorithm from outside |
+//! | `remycc`, `remycc:model=FILE`, `indigo:model=FILE`, `aurora:model=FILE` | a rival that goes by a file: a table that a program has made, or a network |
 //! | `noq:cubic`, `noq:newreno`, `noq:bbr3` | the algorithm that the QUIC stack noq brings itself |
 //! | `resume:cubic`, `resume:cwnd=600KB,rtt=50ms:mortise` | any of these, its connections start near the rate of an earlier one |
 //! | `static-best`, `static-best:cubic,copa:mvfst` | bound: the best single algorithm of each run |
@@ -40,6 +41,7 @@ pub use mortise::{MORTISE_SETTINGS, MortiseSettings, PaperSettings, TunerSetting
 pub use muses::{MusesPolicy, MusesSettings, PolicyError};
 pub use plugin::{PluginKind, PluginNameError, PluginSettings};
 pub use resume::{ResumeError, Resuming};
+pub use rival::{RivalName, RivalSettings};
 pub use selection::{By, CANDIDATES, LearntModel, Selection, candidates};
 pub use stack::{StackCc, StackCcError};
 pub use steering::{Demand, Goal};
@@ -49,6 +51,7 @@ pub use turns::{Turns, TurnsError};
 use bound::BoundError;
 use mortise::MortiseError;
 use muses::MusesError;
+use rival::RivalTextError;
 use selection::SelectionError;
 
 mod bound;
@@ -57,6 +60,7 @@ mod mortise;
 mod muses;
 mod plugin;
 mod resume;
+mod rival;
 mod selection;
 mod stack;
 mod steering;
@@ -95,6 +99,8 @@ pub enum SchemeKind {
     Muses(MusesSettings),
     /// An algorithm from outside, which the host loads.
     Plugin(PluginSettings),
+    /// A rival that goes by a file.
+    Rival(RivalSettings),
     /// An algorithm of a QUIC stack's own, as a rival and a yardstick.
     Stack(StackCc),
     /// Connections start near the rate of an earlier one (RFC 9959), and another scheme governs
@@ -123,7 +129,9 @@ pub struct SchemeError {
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub(crate) enum Problem {
     #[error("unknown congestion control; {}there are {}; `trimtab cc list` describes them", hint(.suggestion), names().join(", "))]
-    Unknown { suggestion: Option<String> },
+    Unknown {
+        suggestion: Option<String>,
+    },
     #[error("{0}")]
     Spec(SpecError),
     #[error(transparent)]
@@ -140,6 +148,7 @@ pub(crate) enum Problem {
     Muses(#[from] MusesError),
     #[error(transparent)]
     Plugin(#[from] PluginNameError),
+    Rival(#[from] RivalTextError),
     #[error(transparent)]
     Stack(#[from] StackCcError),
     #[error(transparent)]

@@ -7,6 +7,7 @@ use trimtab_cc::muses::{Trees, TreesError};
 use trimtab_cc::{Spec, SpecError};
 
 use crate::muses::{Lstm, LstmError, Policy};
+use crate::rival::DnaError;
 
 /// Default: what takes over when a policy's guard ends it.
 const SAFE: &str = "copa:mvfst";
@@ -53,6 +54,9 @@ pub enum PolicyError {
     /// The LSTM.
     #[error(transparent)]
     Lstm(#[from] LstmError),
+    /// A rival's table.
+    #[error(transparent)]
+    Dna(#[from] DnaError),
 }
 
 impl MusesSettings {

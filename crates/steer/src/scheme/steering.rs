@@ -18,8 +18,8 @@ pub enum Demand<'a> {
     Switching,
     /// Trees, which the datapath asks.
     Trees(&'a MusesSettings),
-    /// A network, which needs floating point.
-    Network(&'a MusesSettings),
+    /// A network, or a rival's table, which needs floating point.
+    Network,
     /// A file of the user's, which the datapath's host loads.
     Plugin,
     /// The QUIC stack whose own algorithm it is.
@@ -52,9 +52,8 @@ impl SchemeKind {
             Self::Paper(_) => Demand::Knobs(PaperMortise::algorithm().algorithm().name),
             Self::Tuner(settings) => Demand::Knobs(settings.tuned.name()),
             Self::Switch(_) | Self::Select(_) => Demand::Switching,
-            Self::Muses(settings) if settings.learnt == MusesPolicy::Lstm => {
-                Demand::Network(settings)
-            }
+            Self::Muses(settings) if settings.learnt == MusesPolicy::Lstm => Demand::Network,
+            Self::Rival(_) => Demand::Network,
             Self::Muses(settings) => Demand::Trees(settings),
             Self::Plugin(_) => Demand::Plugin,
             Self::Stack(cc) => Demand::Stack(*cc),
@@ -78,8 +77,8 @@ impl SchemeKind {
     /// The algorithm with which a flow begins, and what steers it; `None` leaves it alone.
     ///
     /// # Panics
-    /// The host governs such flows itself: Muses, plug-ins, those of a stack, and the omniscient
-    /// sender.
+    /// The host governs such flows itself: Muses, rivals with a file, plug-ins, those of a stack, and
+    /// the omniscient sender.
     pub fn steering(&self, goal: &Goal<'_>) -> (Spec, Option<Steerer>) {
         match self {
             Self::Rule(spec) | Self::Oracle(spec) | Self::OracleDynamic(spec) => (*spec, None),
@@ -120,7 +119,11 @@ impl SchemeKind {
                 (turns.specs[0], Some(Steerer::Schedule(schedule)))
             }
             Self::Resume(resuming) => resuming.scheme.kind().steering(goal),
-            Self::Muses(_) | Self::Plugin(_) | Self::Stack(_) | Self::Omniscient => {
+            Self::Muses(_)
+            | Self::Rival(_)
+            | Self::Plugin(_)
+            | Self::Stack(_)
+            | Self::Omniscient => {
                 unreachable!("the host governs these flows itself")
             }
         }

@@ -1,15 +1,19 @@
 //! The table of schemes that are no algorithm of the `cc` crate.
 
 use trimtab_cc::Knob;
+use trimtab_cc::aurora::Aurora;
+use trimtab_cc::indigo::Indigo;
+use trimtab_cc::remy::Remy;
 
 use super::SchemeKind::{
-    Mortise, Muses, Omniscient, Oracle, OracleDynamic, OracleSelect, Plugin, Resume, Select, Stack,
-    StaticBest, Switch,
+    Mortise, Muses, Omniscient, Oracle, OracleDynamic, OracleSelect, Plugin, Resume, Rival, Select,
+    Stack, StaticBest, Switch,
 };
 use super::resume::{RESUME_SETTINGS, Resuming};
 use super::{
     MORTISE_SETTINGS, MortiseSettings, MusesPolicy, MusesSettings, OMNISCIENT, PluginKind,
-    PluginSettings, Problem, SchemeKind, SelectBound, Selection, StackCc, Turns, mortise, searched,
+    PluginSettings, Problem, RivalName, RivalSettings, SchemeKind, SelectBound, Selection, StackCc,
+    Turns, mortise, searched,
 };
 
 /// What a scheme is for, that is no algorithm of the `cc` crate.
@@ -78,7 +82,7 @@ impl SchemeEntry {
 
 /// Learnt policies, steering, those of stacks, how connections start, experiments and bounds, in the
 /// order in which they are listed.
-pub static SCHEMES: [SchemeEntry; 19] = [
+pub static SCHEMES: [SchemeEntry; 22] = [
     SchemeEntry {
         name: "muses",
         role: Role::Learnt,
@@ -97,6 +101,33 @@ pub static SCHEMES: [SchemeEntry; 19] = [
         source: "Zhong et al., INFOCOM 2022, section IV-A",
         settings: &[],
         parse: |text| Ok(MusesSettings::parse(text, MusesPolicy::Global).map(Muses)?),
+    },
+    SchemeEntry {
+        name: "remycc",
+        role: Role::Learnt,
+        about: "a table that a program has made says what each acknowledgement does to window and \
+                pacing; :model=FILE.dna reads one that Remy wrote",
+        source: "Winstein and Balakrishnan, SIGCOMM 2013",
+        settings: &[&Remy::KNOBS[0]],
+        parse: |text| Ok(RivalSettings::parse(text, RivalName::Remy).map(Rival)?),
+    },
+    SchemeEntry {
+        name: "indigo",
+        role: Role::Learnt,
+        about: "an LSTM that changes the window every 10 ms; :model=FILE has the authors' weights, \
+                which the user converts: `python -m trimtab.rivals --help`",
+        source: "Yan et al., ATC 2018",
+        settings: &[&Indigo::KNOBS[0]],
+        parse: |text| Ok(RivalSettings::parse(text, RivalName::Indigo).map(Rival)?),
+    },
+    SchemeEntry {
+        name: "aurora",
+        role: Role::Learnt,
+        about: "a network that changes the rate twice a round trip; :model=FILE has the authors' \
+                weights, which the user converts: `python -m trimtab.rivals --help`",
+        source: "Jay et al., ICML 2019",
+        settings: &[&Aurora::KNOBS[0], &Aurora::KNOBS[1], &Aurora::KNOBS[2], &Aurora::KNOBS[3]],
+        parse: |text| Ok(RivalSettings::parse(text, RivalName::Aurora).map(Rival)?),
     },
     SchemeEntry {
         name: "plugin:FILE",
