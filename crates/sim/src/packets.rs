@@ -7,6 +7,9 @@ use trimtab_units::{Bytes, Time};
 
 use crate::streams::Chunk;
 
+/// So many packets more than there are have room, at least.
+const ROOM_MIN: usize = 16;
+
 /// A sent packet.
 #[derive(Clone, Debug)]
 pub(crate) struct Packet {
@@ -100,6 +103,12 @@ impl SentPackets {
             self.base += 1;
         }
         self.in_flight_from = self.in_flight_from.max(self.base);
+        // Of the room that a large window once needed, the little that a small one uses would move
+        // through all of it, and find every packet out of the processor's cache.
+        let room = self.packets.len() + ROOM_MIN;
+        if self.packets.capacity() > 4 * room {
+            self.packets.shrink_to(2 * room);
+        }
     }
 
     /// Numbers and packets from `from` on.
