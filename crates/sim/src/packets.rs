@@ -11,7 +11,7 @@ use crate::streams::Chunk;
 const ROOM_MIN: usize = 16;
 
 /// A sent packet.
-#[derive(Clone, Debug)]
+#[derive(Clone, Copy, Debug)]
 pub(crate) struct Packet {
     /// The tracker's record; its number is that of the packet.
     pub(crate) record: transport::Packet,
@@ -49,13 +49,24 @@ impl Packet {
 }
 
 /// Packets by number, from the oldest that still matters.
-#[derive(Clone, Debug, Default)]
+#[derive(Debug, Default)]
 pub(crate) struct SentPackets {
     packets: VecDeque<Packet>,
     /// Number of `packets[0]`.
     base: u64,
     /// No packet with a lower number is in flight.
     in_flight_from: u64,
+}
+
+impl Clone for SentPackets {
+    /// In two blocks, and not packet by packet as a `VecDeque` does: they are most of a fork.
+    fn clone(&self) -> Self {
+        let (older, newer) = self.packets.as_slices();
+        let mut packets = VecDeque::with_capacity(older.len() + newer.len());
+        packets.extend(older);
+        packets.extend(newer);
+        Self { packets, ..*self }
+    }
 }
 
 impl SentPackets {
