@@ -117,7 +117,7 @@ impl SentPackets {
         // Of the room that a large window once needed, the little that a small one uses would move
         // through all of it, and find every packet out of the processor's cache.
         let room = self.packets.len() + ROOM_MIN;
-        if self.packets.capacity() > 4 * room {
+        if self.packets.capacity() > 8 * room {
             self.packets.shrink_to(2 * room);
         }
     }
