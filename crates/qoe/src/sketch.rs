@@ -39,7 +39,9 @@ impl Sketch {
     #[inline]
     pub fn record_many(&mut self, value: u64, times: u32) {
         let bucket = bucket(value);
-        self.make_room(bucket, bucket);
+        if !(self.first..self.first + self.counts.len()).contains(&bucket) {
+            self.make_room(bucket, bucket);
+        }
         let count = &mut self.counts[bucket - self.first];
         *count = count.saturating_add(times);
         self.total += u64::from(times);

@@ -7,8 +7,11 @@ use trimtab_units::{Bytes, Time};
 
 use crate::streams::Chunk;
 
+/// So many packets more than there are have room, at least.
+const ROOM_MIN: usize = 16;
+
 /// A sent packet.
-#[derive(Clone, Debug)]
+#[derive(Clone, Copy, Debug)]
 pub(crate) struct Packet {
     /// The tracker's record; its number is that of the packet.
     pub(crate) record: transport::Packet,
@@ -46,13 +49,24 @@ impl Packet {
 }
 
 /// Packets by number, from the oldest that still matters.
-#[derive(Clone, Debug, Default)]
+#[derive(Debug, Default)]
 pub(crate) struct SentPackets {
     packets: VecDeque<Packet>,
     /// Number of `packets[0]`.
     base: u64,
     /// No packet with a lower number is in flight.
     in_flight_from: u64,
+}
+
+impl Clone for SentPackets {
+    /// In two blocks, and not packet by packet as a `VecDeque` does: they are most of a fork.
+    fn clone(&self) -> Self {
+        let (older, newer) = self.packets.as_slices();
+        let mut packets = VecDeque::with_capacity(older.len() + newer.len());
+        packets.extend(older);
+        packets.extend(newer);
+        Self { packets, ..*self }
+    }
 }
 
 impl SentPackets {
@@ -100,6 +114,12 @@ impl SentPackets {
             self.base += 1;
         }
         self.in_flight_from = self.in_flight_from.max(self.base);
+        // Of the room that a large window once needed, the little that a small one uses would move
+        // through all of it, and find every packet out of the processor's cache.
+        let room = self.packets.len() + ROOM_MIN;
+        if self.packets.capacity() > 8 * room {
+            self.packets.shrink_to(2 * room);
+        }
     }
 
     /// Numbers and packets from `from` on.

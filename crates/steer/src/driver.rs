@@ -82,12 +82,12 @@ impl Clone for Box<dyn Agent> {
     }
 }
 
-/// What runs.
+/// What runs. In boxes, since some algorithms are large: a copy of a driver then takes as long as
+/// its own algorithm asks for.
 #[derive(Clone, Debug)]
-#[expect(clippy::large_enum_variant, reason = "one a connection, and nearly all are the larger")]
 enum Running {
     /// One algorithm for good.
-    Fixed(Controller),
+    Fixed(Box<Controller>),
     /// Algorithms that take over from each other.
     Switching(Box<Switcher>),
     /// One algorithm, whose connection resumes.
@@ -138,7 +138,7 @@ impl core::error::Error for ActionError {}
 
 impl From<Controller> for Driver {
     fn from(algorithm: Controller) -> Self {
-        Self::new(Running::Fixed(algorithm))
+        Self::new(Running::Fixed(Box::new(algorithm)))
     }
 }
 
@@ -194,7 +194,7 @@ impl Driver {
     /// later one (RFC 9959). `limits` are those that the algorithm was built with.
     pub fn resuming(self, limits: &Config, how: Resumption) -> Self {
         let running = match self.running {
-            Running::Fixed(cca) => Running::Resuming(Box::new(Resume::new(cca, limits, how))),
+            Running::Fixed(cca) => Running::Resuming(Box::new(Resume::new(*cca, limits, how))),
             Running::Resuming(before) => {
                 Running::Resuming(Box::new(Resume::new(before.into_inner(), limits, how)))
             }

@@ -82,12 +82,14 @@ impl Sender {
         {
             self.close_recovery();
         }
-        let ssthresh = self.governor.window();
-        let (losses, inflight) = (self.tracker.lost() > lost_before, self.inflight());
-        let packet = self.transport.packet;
-        if let Some(prr) = self.prr() {
+        if self.prr().is_some() {
+            let (losses, inflight) = (self.tracker.lost() > lost_before, self.inflight());
+            let ssthresh = self.governor.window();
             let ack = PrrAck { newly: ack.acked, losses, advanced, inflight, ssthresh };
-            prr.on_ack(ack, packet);
+            let packet = self.transport.packet;
+            if let Some(prr) = self.prr() {
+                prr.on_ack(ack, packet);
+            }
         }
         self.update_pacing();
         let keep = self.timeout_base() * 3 + self.rtt.latest() * 2;

@@ -89,7 +89,7 @@ pub(crate) fn figures(samples: &Samples, world: Footprint) -> Vec<Figure> {
     let millions_per_s = |ns: f64| 1e3 / ns;
     let speed = |name: &str, case| {
         Figure::new(name, "M packets/s", samples.each(case, millions_per_s))
-            .target(Target::AtLeast(5.0))
+            .target(Target::AtLeast(12.0))
     };
     let mut figures = vec![
         speed("bulk CUBIC flow, 12 Mbit/s", Case::Bulk12),
@@ -109,14 +109,15 @@ pub(crate) fn figures(samples: &Samples, world: Footprint) -> Vec<Figure> {
     for flows in &FLOWS[1..] {
         let name = format!("cost with {flows} flows vs. 1");
         figures
-            .push(relative(name, Case::Flows(*flows), Case::Flows(1)).target(Target::AtMost(2.0)));
+            .push(relative(name, Case::Flows(*flows), Case::Flows(1)).target(Target::AtMost(1.4)));
     }
     figures.extend([
         Figure::new("memory of a world of 64 flows", "MB", vec![world.held.as_f64() * 1e-6])
             .target(Target::AtMost(20.0)),
         Figure::new("allocations as it runs", "per packet", vec![world.allocations_per_packet]),
         Figure::new("copying that world", "us", samples.of(Case::Clone).to_vec()),
-        relative("… vs. copying a block of its size".into(), Case::Clone, Case::CopyBlock),
+        relative("… vs. copying a block of its size".into(), Case::Clone, Case::CopyBlock)
+            .target(Target::AtMost(2.0)),
         Figure::new(
             "download sessions of 75 s",
             "1/s",
