@@ -165,7 +165,7 @@ mod tests {
         let mut door = Door::new(Edge::alone(), reader, WAIT);
         memory.restore(&mut door, now);
         let configuration =
-            Configuration { version, algorithm: "vivace".to_owned(), knobs: vec![] };
+            Configuration { version, algorithm: "vivace".to_owned(), knobs: vec![], control: None };
         let key = "tv/203.0.113.0/24".parse().unwrap();
         door.edge().learn(key, InForce { configuration, interval: HOUR });
         Process { door, tail, memory }

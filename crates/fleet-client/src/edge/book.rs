@@ -313,6 +313,8 @@ fn report(key: Key, interval: Interval, version: u64, recording: &Recording) -> 
 
 #[cfg(test)]
 mod tests {
+    use trimtab_fleet::Sketch;
+
     use super::*;
 
     const MINUTE: Duration = Duration::from_secs(60);
@@ -479,7 +481,7 @@ mod tests {
             let drawn: Vec<u8> = (0..=255).filter(is_control).collect();
             assert_eq!(next[CONTROL].connections(), drawn.len() as u64);
             let sum: f64 = drawn.iter().map(|client| f64::from(*client)).sum();
-            let found = next[CONTROL].get("throughput").map_or(0.0, |sketch| sketch.sum());
+            let found = next[CONTROL].get("throughput").map_or(0.0, Sketch::sum);
             assert!((found - sum).abs() < 1e-3, "{found} {sum}");
             let halves = next[TREATMENT].connections() + next[CONTROL].connections();
             assert_eq!(halves, report.summary.connections());
