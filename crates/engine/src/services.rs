@@ -521,7 +521,7 @@ impl Seen {
 
     /// By arm, what those edges saw that reported the control, too: an edge of an older version runs
     /// what is tried everywhere.
-    fn beside(&self, control: &Self) -> Option<[Summary; 2]> {
+    fn by_arm(&self, control: &Self) -> Option<[Summary; 2]> {
         let both = self.all.iter().filter_map(|one| {
             let edge = one.edge?;
             let other = control.all.iter().find(|other| other.edge == Some(edge))?;
@@ -551,7 +551,7 @@ impl Seen {
         let from = measured(aggregate, service, interval, version)?;
         let control = aggregate.control_in(from).and_then(|version| controls.get(&version));
         let summary = self.summary();
-        let arms = control.and_then(|control| self.beside(control));
+        let arms = control.and_then(|control| self.by_arm(control));
         // Of another interval it is no covariate of the one after this.
         let next = if from == interval { self.next(control) } else { None };
         let observed = Observed { summary: &summary, arms: arms.as_ref(), next: next.as_ref() };

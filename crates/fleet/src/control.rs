@@ -118,7 +118,7 @@ mod tests {
     }
 
     proptest! {
-        /// Within an interval all addresses of a cluster are in one arm, whoever asks, and clusters
+        /// Within an interval all addresses of a cluster are in one arm, on every edge, and clusters
         /// that a share draws are drawn by a larger one, too.
         #[test]
         fn a_cluster_stays_in_its_arm_within_an_interval(

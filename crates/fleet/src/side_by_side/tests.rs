@@ -229,7 +229,7 @@ fn run(seed: u64, gain: f64, share: Option<f64>, days: u64) -> Vec<(Decision, f6
     course
 }
 
-/// The trials after which bbr is told from cubic, by three standard errors: of the mean of paired
+/// The trials after which bbr and cubic differ by three standard errors: of the mean of paired
 /// differences, or of that of rewards of the one and of the other.
 fn told(course: &[(Decision, f64)], is_paired: bool) -> Option<(usize, f64)> {
     let (mut ours, mut theirs): (Vec<f64>, Vec<f64>) = (Vec::new(), Vec::new());
@@ -264,7 +264,7 @@ fn told(course: &[(Decision, f64)], is_paired: bool) -> Option<(usize, f64)> {
 
 /// How the learner fares in some runs of a week.
 struct Fared {
-    /// Runs in which bbr is told from cubic, and those with the right sign of them.
+    /// Runs in which bbr and cubic come to differ, and those with the right sign of them.
     told: usize,
     right: usize,
     /// Mean gain over the incumbent in the first three days, and after them.

@@ -13,7 +13,7 @@ use trimtab_fleet::{
 use trimtab_steer::customize::{Cell, Outcome};
 
 use super::connection::{Sample, generator};
-use super::group::{Beside, Field, Group, Seen};
+use super::group::{Field, Group, NextToIt, Seen};
 use super::scenario::FleetScenario;
 
 /// Random points that random search tries in each context before it stays with the best.
@@ -226,7 +226,7 @@ impl Member {
     }
 
     /// What some clusters run next to what is in force in an interval.
-    fn control(&mut self, field: &Field<'_>, policy: &Policy<'_>, n: u64) -> Beside {
+    fn control(&mut self, field: &Field<'_>, policy: &Policy<'_>, n: u64) -> NextToIt {
         let Policy::Learner(service) = policy else { return None };
         let control = self.learner.open(service, field.interval(n)).control?;
         let spec = control.configuration().spec();

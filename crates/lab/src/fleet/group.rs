@@ -64,7 +64,7 @@ pub(super) struct Group<'a> {
 }
 
 /// What some clusters of an aggregate's clients run next to what is tried.
-pub(super) type Beside = Option<(Control, Spec)>;
+pub(super) type NextToIt = Option<(Control, Spec)>;
 
 /// What was seen of an aggregate in an interval.
 pub(super) struct Seen {
@@ -115,7 +115,7 @@ impl<'a> Group<'a> {
         &self,
         n: u64,
         specs: &[Option<Spec>],
-        controls: &[Beside],
+        controls: &[NextToIt],
     ) -> Arc<Vec<Seen>> {
         match controls.iter().all(Option::is_none) {
             true => self.seen(n, specs, Sample::Run),
@@ -127,7 +127,7 @@ impl<'a> Group<'a> {
         &self,
         n: u64,
         specs: &[Option<Spec>],
-        controls: &[Beside],
+        controls: &[NextToIt],
         sample: Sample,
     ) -> Vec<Seen> {
         let leader = self.fields[0];
