@@ -5,7 +5,9 @@ use std::collections::{BTreeMap, VecDeque};
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use trimtab_fleet_client::edge::{Edge, InForce, Interval, Key, Observation, Status};
+use trimtab_fleet_client::edge::{
+    CONTROL, Control, Edge, InForce, Interval, Key, Observation, Status,
+};
 use trimtab_units::{Duration, Rate, Time};
 
 use crate::memory::{KeptAggregate, KeptVersion};
@@ -40,11 +42,12 @@ pub struct Counts {
     pub handed_in: u64,
 }
 
-/// A version, and the length of its intervals.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// A version, the length of its intervals, and what some clusters of clients run instead.
+#[derive(Clone, Debug, PartialEq)]
 struct Version {
     number: u64,
     interval: Duration,
+    control: Option<Control>,
 }
 
 /// What was in force when.
@@ -58,8 +61,8 @@ struct Versions {
 impl Versions {
     fn note(&mut self, force: Option<Arc<InForce>>, now: Time) {
         let Some(force) = force else { return };
-        let version = Version { number: force.configuration.version, interval: force.interval };
-        self.push(now, Some(version));
+        let (number, control) = (force.configuration.version, force.configuration.control.clone());
+        self.push(now, Some(Version { number, interval: force.interval, control }));
     }
 
     fn push(&mut self, since: Time, version: Option<Version>) {
@@ -72,11 +75,14 @@ impl Versions {
         self.known.push_back((since, version));
     }
 
-    fn slot(&self, at: Time) -> Option<Slot> {
+    /// Where what a client of an aggregate did at a time counts.
+    fn slot(&self, key: &Key, client: IpAddr, at: Time) -> Option<Slot> {
         let (_, version) = self.known.iter().rev().find(|(since, _)| *since <= at)?;
-        let Version { number, interval: length } = (*version)?;
+        let &Version { number, interval: length, ref control } = version.as_ref()?;
         let interval = Interval::at(at, length);
-        Some(Slot { interval, version: number, ends: interval.end(length) })
+        let is_control = |c: &&Control| c.arm(&key.prefix, client, interval) == CONTROL;
+        let version = control.as_ref().filter(is_control).map_or(number, |c| c.version);
+        Some(Slot { interval, version, ends: interval.end(length) })
     }
 }
 
@@ -125,7 +131,8 @@ impl Door {
         self.ask(&key, now);
         let request = Request { started: line.started, ended: line.ended, data };
         let Self { versions, counts, wait, sessions, .. } = self;
-        let slot = slot_of(versions.get(&key), counts, line.ended, now, *wait);
+        let slot = versions.get(&key).and_then(|all| all.slot(&key, line.address, line.ended));
+        let slot = counted(slot, counts, now, *wait);
         sessions.on_request(&key, request, slot);
     }
 
@@ -135,7 +142,10 @@ impl Door {
         let key = self.reader.key(address);
         self.ask(&key, now);
         let Self { versions, counts, wait, sessions, .. } = self;
-        let slot = |at| slot_of(versions.get(&key), counts, at, now, *wait);
+        let slot = |at| {
+            let slot = versions.get(&key).and_then(|all| all.slot(&key, address, at));
+            counted(slot, counts, now, *wait)
+        };
         sessions.on_event(&key, event, now, slot);
     }
 
@@ -169,8 +179,8 @@ impl Door {
 
     /// Lines since then are needed for what is not handed in yet.
     pub(crate) fn needed_since(&self, now: Time) -> Time {
-        let of = |versions: &Versions| versions.known.back().and_then(|(_, last)| *last);
-        let longest = self.versions.values().filter_map(of).map(|version| version.interval).max();
+        let of = |versions: &Versions| Some(versions.known.back()?.1.as_ref()?.interval);
+        let longest = self.versions.values().filter_map(of).max();
         longest.map_or(now, |length| Interval::at(now - self.wait, length).start(length))
     }
 
@@ -178,7 +188,8 @@ impl Door {
     pub(crate) fn kept(&self) -> Vec<KeptAggregate> {
         let version = |(since, version): &(Time, Option<Version>)| KeptVersion {
             since_ns: since.as_nanos(),
-            in_force: version.map(|version| (version.number, version.interval.as_nanos())),
+            in_force: version.as_ref().map(|known| (known.number, known.interval.as_nanos())),
+            control: version.as_ref().and_then(|known| known.control.clone()),
         };
         let of = |(key, versions): (&Key, &Versions)| {
             let versions = versions.known.iter().map(version).collect();
@@ -192,12 +203,13 @@ impl Door {
         for KeptAggregate { key, versions } in all.into_iter().take(AGGREGATES_MAX) {
             let known = self.versions.entry(key).or_default();
             known.used = now;
-            for KeptVersion { since_ns, in_force } in versions {
+            for KeptVersion { since_ns, in_force, control } in versions {
                 // There are no intervals without length.
                 let in_force = in_force.filter(|(_, interval_ns)| *interval_ns > 0);
                 let version = in_force.map(|(number, interval_ns)| Version {
                     number,
                     interval: Duration::from_nanos(interval_ns),
+                    control,
                 });
                 known.push(Time::from_nanos(since_ns), version);
             }
@@ -228,15 +240,8 @@ impl Door {
     }
 }
 
-/// Where what happened at a time counts; none where that is unknown, or too long ago.
-fn slot_of(
-    versions: Option<&Versions>,
-    counts: &mut Counts,
-    at: Time,
-    now: Time,
-    wait: Duration,
-) -> Option<Slot> {
-    let slot = versions.and_then(|versions| versions.slot(at));
+/// Where something counts; none where that is unknown, or too long ago.
+fn counted(slot: Option<Slot>, counts: &mut Counts, now: Time, wait: Duration) -> Option<Slot> {
     counts.unknown += u64::from(slot.is_none());
     let is_late = slot.is_some_and(|slot| now >= slot.ends + wait);
     counts.late += u64::from(is_late);
@@ -275,7 +280,8 @@ mod tests {
 
     fn learn(door: &Door, version: u64) {
         let knobs = vec![("gamma".to_owned(), 10.0)];
-        let configuration = Configuration { version, algorithm: "vivace".to_owned(), knobs };
+        let algorithm = "vivace".to_owned();
+        let configuration = Configuration { version, algorithm, knobs, control: None };
         let key = "tv/203.0.113.0/24".parse().unwrap();
         door.edge.learn(key, InForce { configuration, interval: DAY });
     }
@@ -299,6 +305,34 @@ mod tests {
         report.summary.get(name)?.mean()
     }
 
+    /// Half of the clusters run the control, and their players' requests count for it, also for the
+    /// next process.
+    #[test]
+    fn requests_count_for_the_arm_of_their_client() {
+        let mut door = door();
+        let key: Key = "tv/203.0.113.0/24".parse().unwrap();
+        let (algorithm, knobs) = ("cubic".to_owned(), Vec::new());
+        let control = Control { version: 4, algorithm, knobs, share: 0.5, seed: 1 };
+        let (algorithm, knobs) = ("vivace".to_owned(), Vec::new());
+        let control = Some(control);
+        let configuration = Configuration { version: 5, algorithm, knobs, control };
+        let force = InForce { configuration, interval: DAY };
+        let at = today() + Duration::from_secs(1);
+        door.versions.entry(key.clone()).or_default().note(Some(Arc::new(force.clone())), at);
+        let kept = serde_json::to_string(&door.kept()).unwrap();
+        let mut next = self::door();
+        next.remember(serde_json::from_str(&kept).unwrap(), at, at);
+        let mut seen = [false; 2];
+        for client in (0..=255).step_by(16).map(|last| IpAddr::from([203, 0, 113, last])) {
+            let of = |door: &Door| door.versions[&key].slot(&key, client, at).unwrap();
+            let is_control = force.control_for(&key, Some(client), of(&door).interval).is_some();
+            assert_eq!(of(&door).version, if is_control { 4 } else { 5 });
+            assert_eq!(of(&next), of(&door));
+            seen[usize::from(is_control)] = true;
+        }
+        assert_eq!(seen, [true; 2]);
+    }
+
     #[test]
     fn each_request_counts_for_what_was_in_force_when_it_was_served() {
         let mut door = door();
@@ -311,8 +345,9 @@ mod tests {
         learn(&door, 2);
         door.on_time(at(8));
         // The line came later than the new version, and its request before it.
-        let versions = door.versions.get(&"tv/203.0.113.0/24".parse().unwrap());
-        assert_eq!(versions.and_then(|all| all.slot(at(7))).map(|slot| slot.version), Some(1));
+        let key: Key = "tv/203.0.113.0/24".parse().unwrap();
+        let slot = door.versions[&key].slot(&key, [203, 0, 113, 7].into(), at(7));
+        assert_eq!(slot.map(|slot| slot.version), Some(1));
         line(&mut door, at(13), "bl=0,br=2000,bs,d=4000,ot=v,sid=\"a\"");
         line(&mut door, at(14), "br=4000,d=4000,ot=v,sid=\"b\"");
         door.on_line("{", at(15));

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use serde::{Deserialize, Serialize};
-use trimtab_fleet_client::edge::Key;
+use trimtab_fleet_client::edge::{Control, Key};
 use trimtab_units::{Duration, Time};
 
 use crate::Door;
@@ -23,21 +23,23 @@ const SCHEMA: &str = "trimtab.cmcd.follow/1";
 const LOOK: Duration = Duration::from_secs(5);
 
 /// What was in force from a time on: a version, and the length of its intervals in ns; `None` where
-/// that is unknown.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+/// that is unknown. And what some clusters of clients ran instead.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct KeptVersion {
     pub(crate) since_ns: u64,
     pub(crate) in_force: Option<(u64, u64)>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) control: Option<Control>,
 }
 
 /// What was in force for an aggregate, oldest first.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct KeptAggregate {
     pub(crate) key: Key,
     pub(crate) versions: Vec<KeptVersion>,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 struct Kept {
     schema: String,
     place: Place,
@@ -163,7 +165,7 @@ mod tests {
         let mut door = Door::new(Edge::alone(), reader, WAIT);
         memory.restore(&mut door, now);
         let configuration =
-            Configuration { version, algorithm: "vivace".to_owned(), knobs: vec![] };
+            Configuration { version, algorithm: "vivace".to_owned(), knobs: vec![], control: None };
         let key = "tv/203.0.113.0/24".parse().unwrap();
         door.edge().learn(key, InForce { configuration, interval: HOUR });
         Process { door, tail, memory }

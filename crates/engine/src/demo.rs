@@ -134,7 +134,7 @@ fn report(aggregate: usize, interval: u64, version: u64, configuration: &Value) 
     let mut summary = Summary::new(CONNECTIONS);
     summary.set("throughput", Sketch::of(values)).expect("a statistic");
     let key = format!("demo/{}", prefix(aggregate)).parse().expect("a key");
-    let report = Report { key, interval: Interval(interval), version, summary };
+    let report = Report { key, interval: Interval(interval), version, summary, next: None };
     STANDARD.encode(report.encode().expect("it is small"))
 }
 

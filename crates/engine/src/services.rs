@@ -7,8 +7,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use trimtab_fleet::{
-    Aggregate, Chosen, Commons, Configuration, Decision, Ended, Hold, Interval, Key, OPEN_MAX,
-    Report, Service, ServiceError, Summary,
+    Aggregate, Chosen, Commons, Configuration, Control, Decision, Ended, Hold, Interval, Key,
+    OPEN_MAX, Observed, Report, Service, ServiceError, Summary,
 };
 use trimtab_fleet_client::{KnobInfo, Name, ServiceInfo};
 use trimtab_steer::customize::{Alarm, Outcome, Purpose};
@@ -206,6 +206,7 @@ fn info(service: &Service, reward: String) -> ServiceInfo {
         incumbent: service.incumbent().map(str::to_owned),
         others: others(service),
         reward,
+        side_by_side: service.side_by_side(),
         knobs: service.knobs().iter().enumerate().map(knob).collect(),
     }
 }
@@ -269,9 +270,18 @@ fn state_of(aggregate: &Aggregate) -> String {
 
 /// A configuration as edges, operators and the store have it; its version is a field of its own.
 fn text_of(configuration: &Configuration) -> String {
-    let knobs: serde_json::Map<String, Value> =
-        configuration.knobs.iter().map(|(knob, value)| (knob.clone(), json!(value))).collect();
-    json!({ "algorithm": configuration.algorithm, "knobs": knobs }).to_string()
+    let knobs = |knobs: &[(String, f64)]| -> serde_json::Map<String, Value> {
+        knobs.iter().map(|(knob, value)| (knob.clone(), json!(value))).collect()
+    };
+    let Configuration { algorithm, knobs: own, control, .. } = configuration;
+    let mut text = json!({ "algorithm": algorithm, "knobs": knobs(own) });
+    if let Some(Control { version, algorithm, knobs: own, share, seed }) = control {
+        text["control"] = json!({
+            "version": version, "algorithm": algorithm, "knobs": knobs(own), "share": share,
+            "seed": seed,
+        });
+    }
+    text.to_string()
 }
 
 /// What is in force from an interval on, if it is another version than before.
@@ -344,20 +354,23 @@ impl Learning for Services {
         reported.retain(|reported, _| *reported <= version);
         let due = aggregate.part_in(interval);
         let studies = self.plans.of(&open.studies, service);
-        let (seen, mut edges) = reported.remove(&version).unwrap_or_default();
-        let mut fitting = seen.len();
+        let seen = reported.remove(&version).unwrap_or_default();
+        // Each is compared with what was tried next to it.
+        let controls = aggregate.open_intervals().filter_map(|at| aggregate.control_in(at));
+        let controls: BTreeMap<u64, Seen> =
+            controls.filter_map(|control| Some((control, reported.remove(&control)?))).collect();
+        let (mut fitting, mut edges) = (seen.all.len(), seen.edges());
         // Versions that ended within the interval. A trial that nobody has decided on yet is learnt
         // from; another one has counted already, once and for the whole of its interval, and what
         // else it brought is only told.
         let (mut earlier, mut ended) = (Vec::new(), Vec::new());
-        for (version, (seen, from_edges)) in reported {
-            let summary = Summary::of_edges(&seen);
-            let from = measured(&aggregate, service, interval, version);
-            match from.and_then(|from| aggregate.close(service, from, &summary).ok()) {
-                Some(decision) => {
+        for (version, seen) in reported {
+            let summary = seen.summary();
+            match seen.close((&mut aggregate, service), interval, version, &controls) {
+                Some((decision, control)) => {
                     self.keep(service, &decision);
-                    fitting += seen.len();
-                    edges.extend(from_edges);
+                    fitting += seen.all.len() + control.map_or(0, |control| control.all.len());
+                    edges.extend(seen.edges());
                     earlier.push((decision, summary));
                 }
                 None => ended.push(Ended::new(service, version, &summary)),
@@ -365,12 +378,13 @@ impl Learning for Services {
         }
         // However many versions an edge makes up.
         ended.drain(..ended.len().saturating_sub(OPEN_MAX));
-        let summary = Summary::of_edges(&seen);
-        let from = measured(&aggregate, service, interval, version).filter(|_| !seen.is_empty());
-        let decision = from.and_then(|from| aggregate.close(service, from, &summary).ok());
-        if let Some(decision) = &decision {
-            self.keep(service, decision);
-        }
+        let summary = seen.summary();
+        let closed = seen.close((&mut aggregate, service), interval, version, &controls);
+        let decision = closed.map(|(decision, control)| {
+            self.keep(service, &decision);
+            fitting += control.map_or(0, |control| control.all.len());
+            decision
+        });
         let alarm = earlier.iter().map(|(decision, _)| decision).chain(&decision);
         let alarm = alarm.filter_map(|decision| decision.alarm_of_arm(service)).next_back();
         let (decision, summary) = match decision {
@@ -470,16 +484,88 @@ impl Learning for Services {
     }
 }
 
-/// The reports of an interval, and the edges that they came from, by the version that they were measured under.
-fn by_version(open: &Open) -> BTreeMap<u64, (Vec<Summary>, Vec<i64>)> {
-    let mut reported: BTreeMap<u64, (Vec<Summary>, Vec<i64>)> = BTreeMap::new();
+/// The reports of an interval by the version that they were measured under.
+fn by_version(open: &Open) -> BTreeMap<u64, Seen> {
+    let mut reported: BTreeMap<u64, Seen> = BTreeMap::new();
     for (bytes, edge) in open.reports.iter().zip(&open.edges) {
         let Ok(report) = Report::decode(bytes) else { continue };
-        let (summaries, edges) = reported.entry(report.version).or_default();
-        summaries.push(report.summary);
-        edges.push(edge.unwrap_or(0));
+        let Report { version, summary, next, .. } = report;
+        reported.entry(version).or_default().all.push(OfEdge { edge: *edge, summary, next });
     }
     reported
+}
+
+/// What edges reported of an interval under one version.
+#[derive(Default)]
+struct Seen {
+    all: Vec<OfEdge>,
+}
+
+/// What one of them did.
+struct OfEdge {
+    edge: Option<i64>,
+    summary: Summary,
+    next: Option<[Summary; 2]>,
+}
+
+impl Seen {
+    /// The tokens of the edges.
+    fn edges(&self) -> Vec<i64> {
+        self.all.iter().map(|one| one.edge.unwrap_or(0)).collect()
+    }
+
+    fn summary(&self) -> Summary {
+        let all: Vec<Summary> = self.all.iter().map(|one| one.summary.clone()).collect();
+        Summary::of_edges(&all)
+    }
+
+    /// By arm, what those edges saw that reported the control, too: an edge of an older version runs
+    /// what is tried everywhere.
+    fn by_arm(&self, control: &Self) -> Option<[Summary; 2]> {
+        let both = self.all.iter().filter_map(|one| {
+            let edge = one.edge?;
+            let other = control.all.iter().find(|other| other.edge == Some(edge))?;
+            Some([one.summary.clone(), other.summary.clone()])
+        });
+        of_arms(both)
+    }
+
+    /// By the arm of the next interval, what edges saw under this version and under its control.
+    fn next(&self, control: Option<&Self>) -> Option<[Summary; 2]> {
+        let both = self.all.iter().chain(control.into_iter().flat_map(|control| &control.all));
+        of_arms(both.filter_map(|one| one.next.clone()))
+    }
+
+    /// Closes the trial of a version, where there is one that is open; and gives what came of its
+    /// control, where that was reported.
+    fn close<'a>(
+        &self,
+        (aggregate, service): (&mut Aggregate, &Service),
+        interval: Interval,
+        version: u64,
+        controls: &'a BTreeMap<u64, Self>,
+    ) -> Option<(Decision, Option<&'a Self>)> {
+        if self.all.is_empty() {
+            return None;
+        }
+        let from = measured(aggregate, service, interval, version)?;
+        let control = aggregate.control_in(from).and_then(|version| controls.get(&version));
+        let summary = self.summary();
+        let arms = control.and_then(|control| self.by_arm(control));
+        // Of another interval it is no covariate of the one after this.
+        let next = if from == interval { self.next(control) } else { None };
+        let observed = Observed { summary: &summary, arms: arms.as_ref(), next: next.as_ref() };
+        let decision = aggregate.close(service, from, observed).ok()?;
+        Some((decision, control))
+    }
+}
+
+/// What edges saw by arm; none where none saw anything by arm.
+fn of_arms(edges: impl Iterator<Item = [Summary; 2]>) -> Option<[Summary; 2]> {
+    let (treatment, control): (Vec<Summary>, Vec<Summary>) =
+        edges.map(<(Summary, Summary)>::from).unzip();
+    let all = [Summary::of_edges(&treatment), Summary::of_edges(&control)];
+    (!treatment.is_empty()).then_some(all)
 }
 
 /// A decision for people.
@@ -558,6 +644,7 @@ fn chosen_before(service: &Service, then: &Value) -> Result<Chosen, String> {
         version: 0,
         algorithm: then["algorithm"].as_str().unwrap_or_default().to_owned(),
         knobs: knobs.filter_map(|(knob, value)| Some((knob.clone(), value.as_f64()?))).collect(),
+        control: None,
     };
     match service.other_in(&configuration) {
         Some(other) => Ok(Chosen::Other { algorithm: other.name().to_owned() }),

@@ -7,12 +7,14 @@ use trimtab_qoe::AggregateFormula;
 use trimtab_qoe::Statistic;
 use trimtab_steer::customize::{Cell, Chance, Known, Learner, Point, Purpose, Reward, Trial};
 
+use crate::control::Control;
 use crate::experiment::{Assignment, Part};
 use crate::scale::Scale;
+use crate::side_by_side::Pairs;
 use crate::spread::Spread;
 use crate::{
-    Algorithms, Chosen, Configuration, Context, Decision, Interval, Key, KnobRange, Odds,
-    RewardSource, Service, Summary,
+    Algorithms, Chosen, Configuration, Context, Decision, Interval, Key, KnobRange, Observed, Odds,
+    RewardSource, Service, SideBySide, Summary,
 };
 
 /// Intervals that may be open at a time: reports of the latest ones may still come.
@@ -40,6 +42,9 @@ struct Open {
     context: Context,
     version: u64,
     trial: Trial,
+    /// The version of the control, where there is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    control: Option<u64>,
     /// Which part of an experiment it is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     part: Option<Part>,
@@ -80,6 +85,8 @@ struct Shelf {
     scale: Scale,
     #[serde(default, skip_serializing_if = "Spread::is_new")]
     spread: Spread,
+    #[serde(default, skip_serializing_if = "Pairs::is_new")]
+    pairs: Pairs,
     learners: BTreeMap<Context, Learner>,
     /// The last proposal before it is forgotten.
     until: u64,
@@ -105,6 +112,9 @@ pub struct Aggregate {
     /// How far off rewards are by chance of which connections there were.
     #[serde(default, skip_serializing_if = "Spread::is_new")]
     spread: Spread,
+    /// How trials compared with their controls.
+    #[serde(default, skip_serializing_if = "Pairs::is_new")]
+    pairs: Pairs,
     /// What was learnt of another description of the service.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     shelf: Option<Box<Shelf>>,
@@ -117,6 +127,9 @@ pub struct Aggregate {
     latest: Option<Interval>,
     version: u64,
     point: Point,
+    /// What some clusters run instead, and their share. Its version is the one before.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    control: Option<(Point, f64)>,
     hold: Hold,
     /// Proposals until now: the counter of the draws.
     draws: u64,
@@ -152,6 +165,7 @@ impl Aggregate {
             choice: Choice::default(),
             scale: Scale::default(),
             spread: Spread::default(),
+            pairs: Pairs::default(),
             shelf: None,
             learners: BTreeMap::new(),
             length_ns: None,
@@ -159,6 +173,7 @@ impl Aggregate {
             latest: None,
             version: 0,
             point: Point::default(),
+            control: None,
             hold: Hold::default(),
             draws: 0,
             prior: None,
@@ -239,6 +254,11 @@ impl Aggregate {
         self.open.get(&interval).map(|open| open.version)
     }
 
+    /// The version of the control in an interval that is open, where it has one.
+    pub fn control_in(&self, interval: Interval) -> Option<u64> {
+        self.open.get(&interval)?.control
+    }
+
     /// The latest interval that was opened, whether its results are awaited still or not.
     pub fn latest(&self) -> Option<Interval> {
         self.latest
@@ -268,15 +288,20 @@ impl Aggregate {
             self.latest = self.latest.max(Some(interval));
             let context = service.context_at(&self.key, interval);
             let trial = self.propose(service, context);
-            if trial.point != self.point {
-                self.version += 1;
+            let control = self.control_of(service, &trial);
+            if trial.point != self.point || control != self.control {
+                // An engine that knows of no controls takes this one for a version that ended.
+                self.version += if control.is_some() { 2 } else { 1 };
                 self.point.clone_from(&trial.point);
+                self.control = control;
             }
             let learns = self.hold == Hold::Learning;
             let is_as_assigned =
                 |a: &&Assignment| learns && (a.values.is_none() || trial.purpose == Purpose::Held);
             let part = self.assignment.as_ref().filter(is_as_assigned).and_then(|a| a.part);
-            self.open.insert(interval, Open { context, version: self.version, trial, part });
+            let (version, control) =
+                (self.version, self.control.as_ref().map(|_| self.version - 1));
+            self.open.insert(interval, Open { context, version, trial, control, part });
             while self.open.len() > OPEN_MAX {
                 if let Some((_, given_up)) = self.open.pop_first() {
                     self.give_up(&given_up);
@@ -314,6 +339,7 @@ impl Aggregate {
                 formulas: std::mem::replace(&mut self.formulas, formulas),
                 scale: std::mem::take(&mut self.scale),
                 spread: std::mem::take(&mut self.spread),
+                pairs: std::mem::take(&mut self.pairs),
                 learners: self.learners.clone(),
                 until,
             };
@@ -326,7 +352,7 @@ impl Aggregate {
                     (self.learnt, self.learners, self.scale) =
                         (back.learnt, back.learners, back.scale);
                     self.choice = back.choice;
-                    self.spread = back.spread;
+                    (self.spread, self.pairs) = (back.spread, back.pairs);
                 }
                 None if is_same_kind => self.begin_where_it_is(),
                 None => {
@@ -399,7 +425,26 @@ impl Aggregate {
 
     /// The configuration in force.
     fn configuration(&self, service: &Service) -> Configuration {
-        service.configuration(self.version, &self.point)
+        let control = self.control.as_ref().map(|(point, share)| {
+            let version = self.version.saturating_sub(1);
+            let Configuration { algorithm, knobs, .. } = service.configuration(version, point);
+            // The same for an aggregate as long as its service is, so that edges know in an interval
+            // in which arm clusters are in the next one.
+            let seed = draw(service.seed(), &self.key, Context(0), 0);
+            Control { version, algorithm, knobs, share: *share, seed }
+        });
+        Configuration { control, ..service.configuration(self.version, &self.point) }
+    }
+
+    /// What some clusters are to run next to a trial: the safe configuration, also next to itself.
+    /// Then a difference is chance alone, which tells how far others are off. An experiment has arms
+    /// of its own.
+    fn control_of(&self, service: &Service, trial: &Trial) -> Option<(Point, f64)> {
+        let share = service.side_by_side()?;
+        let is_apart = |a: &Assignment| a.part.is_some() || a.values.is_some();
+        let learns = self.hold == Hold::Learning && !self.assignment.as_ref().is_some_and(is_apart);
+        let is_trial = learns && trial.purpose != Purpose::Held;
+        (is_trial && self.key.prefix.cluster_bits().is_some()).then(|| (service.safe(), share))
     }
 
     fn propose(&mut self, service: &Service, context: Context) -> Trial {
@@ -467,16 +512,19 @@ impl Aggregate {
         Some(mean)
     }
 
-    /// Takes what all connections saw in an interval, learns from it, and says what it made of it.
+    /// Takes what all connections saw in an interval, and where arms ran side by side what each arm
+    /// saw; learns from it, and says what it made of it.
     ///
     /// # Errors
     /// The interval is not open; nothing changes.
-    pub fn close(
+    pub fn close<'a>(
         &mut self,
         service: &Service,
         interval: Interval,
-        summary: &Summary,
+        observed: impl Into<Observed<'a>>,
     ) -> Result<Decision, CloseError> {
+        let observed: Observed<'a> = observed.into();
+        let summary = observed.summary;
         let open = self.open.remove(&interval).ok_or(CloseError::NotOpen(interval))?;
         let enough = summary.connections() >= service.connections_min();
         let value = |formula: Option<&AggregateFormula>| {
@@ -487,13 +535,19 @@ impl Aggregate {
         let rewarded = self.scale.take(values);
         if before.is_some_and(|before| self.scale.learnt_from() != Some(before)) {
             self.begin_where_it_is();
-            self.spread = Spread::default();
+            (self.spread, self.pairs) = (Spread::default(), Pairs::default());
         }
         let broken = broken(service, summary);
         let reward = rewarded.map(|(value, source)| Reward {
             value,
             error: self.error_of(service, source, summary),
         });
+        let (reward, side_by_side) = match rewarded {
+            Some((_, RewardSource::Reward)) => {
+                self.paired(service, (interval, &open), reward, observed)
+            }
+            _ => (reward, None),
+        };
         let mut learner = self.take_learner(service, open.context);
         let before = learner.centre().clone();
         let lesson =
@@ -503,6 +557,7 @@ impl Aggregate {
         if lesson.anew {
             // Contexts are of one network.
             self.learners.values_mut().for_each(Learner::doubt);
+            self.pairs.doubt();
         }
         self.learners.insert(open.context, learner);
         Ok(Decision {
@@ -520,6 +575,7 @@ impl Aggregate {
             source: rewarded.map_or(RewardSource::Missing, |(_, source)| source),
             reward: reward.map(|reward| reward.value),
             error: reward.and_then(|reward| reward.error),
+            side_by_side,
             broken,
             lesson,
             active,
@@ -530,6 +586,30 @@ impl Aggregate {
 }
 
 impl Aggregate {
+    /// The reward of an interval as it compares with its control's, where that is known.
+    fn paired(
+        &mut self,
+        service: &Service,
+        (interval, open): (Interval, &Open),
+        reward: Option<Reward>,
+        observed: Observed<'_>,
+    ) -> (Option<Reward>, Option<SideBySide>) {
+        if service.side_by_side().is_none() {
+            return (reward, None);
+        }
+        let pair = observed
+            .arms
+            .filter(|_| open.control.is_some())
+            .and_then(|arms| self.pairs.compare(service, interval, arms, &self.spread));
+        self.pairs.look_ahead(service, interval, observed.next, &self.spread);
+        let of_pair = |pair: &SideBySide| {
+            let value = self.pairs.reward(open.context, pair);
+            Reward { value, error: pair.error }
+        };
+        let reward = pair.as_ref().map(of_pair).or(reward);
+        (reward, pair)
+    }
+
     /// How far off the reward of an interval is by chance of its connections. Of a surrogate that
     /// counts for a reward it is not known.
     fn error_of(

@@ -1,9 +1,13 @@
 //! A configuration as edges get it.
 
 use std::fmt;
+use std::net::IpAddr;
 
 use serde::{Deserialize, Serialize};
 use trimtab_cc::{KnobError, Spec};
+
+use crate::control::{CONTROL, Control};
+use crate::{Interval, Prefix};
 
 /// An algorithm and the values of its knobs, with a number that grows whenever they change.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -14,6 +18,9 @@ pub struct Configuration {
     pub algorithm: String,
     /// Knobs and their values, in the order of the service's description; all others have their defaults.
     pub knobs: Vec<(String, f64)>,
+    /// What some clusters of clients run instead, in the same intervals; none: all run this.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub control: Option<Control>,
 }
 
 /// What somebody says is to be in force.
@@ -44,6 +51,17 @@ pub enum ConfigurationError {
 }
 
 impl Configuration {
+    /// The control, where this client of the aggregate's prefix is of its arm in an interval.
+    pub fn control_for(
+        &self,
+        prefix: &Prefix,
+        client: IpAddr,
+        interval: Interval,
+    ) -> Option<&Control> {
+        let control = self.control.as_ref()?;
+        (control.arm(prefix, client, interval) == CONTROL).then_some(control)
+    }
+
     /// The algorithm with these knobs, every value checked against the algorithm's own ranges.
     ///
     /// # Errors
@@ -75,7 +93,8 @@ mod tests {
 
     fn of(algorithm: &str, knobs: &[(&str, f64)]) -> Result<Spec, String> {
         let knobs = knobs.iter().map(|(name, value)| ((*name).to_owned(), *value)).collect();
-        let configuration = Configuration { version: 1, algorithm: algorithm.to_owned(), knobs };
+        let algorithm = algorithm.to_owned();
+        let configuration = Configuration { version: 1, algorithm, knobs, control: None };
         configuration.spec().map_err(|error| error.to_string())
     }
 
@@ -91,7 +110,8 @@ mod tests {
     fn its_text_names_the_same_scheme() {
         for knobs in [&[][..], &[("gamma", 2.0)], &[("gamma", 1000.0 / 3.0), ("omega", 0.5)]] {
             let knobs: Vec<_> = knobs.iter().map(|(name, v)| ((*name).to_owned(), *v)).collect();
-            let configuration = Configuration { version: 1, algorithm: "vivace".to_owned(), knobs };
+            let algorithm = "vivace".to_owned();
+            let configuration = Configuration { version: 1, algorithm, knobs, control: None };
             let text = configuration.to_string();
             let spec: Spec = text.parse().unwrap_or_else(|e| panic!("{text}: {e}"));
             assert!(spec.is_same(&configuration.spec().unwrap()), "{text}");

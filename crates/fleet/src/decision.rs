@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use trimtab_steer::customize::{Alarm, Lesson, Outcome, Point, Purpose};
 
 use crate::experiment::Part;
-use crate::{Chosen, Interval, Key, Service};
+use crate::{Chosen, Interval, Key, Service, SideBySide};
 
 /// Where a reward comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -79,6 +79,10 @@ pub struct Decision {
     /// rewards; none where it is not known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<f64>,
+    /// How it compared with its control, where arms ran side by side. Then the reward is that of the
+    /// control in the first pair of this context, and the difference.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub side_by_side: Option<SideBySide>,
     /// The guards that were broken.
     pub broken: Vec<String>,
     /// What was learnt: what is usual, the gradient, a step, an alarm.
@@ -242,6 +246,21 @@ impl fmt::Display for Decision {
             write!(f, "; {guard} was broken")?;
         }
         f.write_str(". ")?;
+        if let Some(pair) = &self.side_by_side {
+            write!(f, "The control brought {:.4} in the same interval", pair.control)?;
+            write!(
+                f,
+                " ({} connections); the difference is {:.4}",
+                pair.connections, pair.difference
+            )?;
+            if let Some(error) = pair.error {
+                write!(f, " ± {error:.4}")?;
+            }
+            if pair.theta != 0.0 {
+                f.write_str(" without what the clusters showed before")?;
+            }
+            f.write_str(". ")?;
+        }
         if self.lesson.anew {
             f.write_str(
                 "The network seems to be another one: what was known of it counts for little. ",

@@ -26,6 +26,9 @@ macro_rules! as_text {
 }
 pub(crate) use as_text;
 
+/// A subnet has at least 16 clusters: with fewer, chance often leaves one arm without any.
+const CLUSTER_BITS_MIN: u8 = 4;
+
 /// The longest name of a service, in bytes.
 pub const SERVICE_NAME_LEN_MAX: usize = 63;
 
@@ -81,6 +84,21 @@ impl Prefix {
         let address = address.to_canonical();
         let bits = if address.is_ipv4() { v4 } else { v6 };
         Self(IpNet::new(address, bits).expect("no more bits than an address has").trunc())
+    }
+
+    /// The cluster that a client of this subnet is in, where arms run side by side: its /28, or /56
+    /// of IPv6, and smaller ones of a subnet that has fewer than 16 of these. `None` where there are
+    /// none that are small enough, or where the client is elsewhere.
+    pub fn cluster(&self, client: IpAddr) -> Option<Self> {
+        let client = client.to_canonical();
+        let bits = self.cluster_bits().filter(|_| self.contains(client))?;
+        Some(Self(IpNet::new(client, bits).expect("no more bits than an address has").trunc()))
+    }
+
+    /// How long the prefixes of its clusters are; `None` where it has none.
+    pub fn cluster_bits(&self) -> Option<u8> {
+        let (usual, most) = if self.address().is_ipv4() { (28, 32) } else { (56, 64) };
+        Some(usual.max(self.len() + CLUSTER_BITS_MIN)).filter(|bits| *bits <= most)
     }
 
     /// Whether an address is in the subnet.
@@ -204,6 +222,25 @@ mod tests {
         assert_eq!(one.to_string(), "tv/203.0.113.9/32");
         assert!(one.prefix.contains("203.0.113.9".parse().unwrap()));
         assert!(!one.prefix.contains("203.0.113.8".parse().unwrap()));
+    }
+
+    #[test]
+    fn clusters_are_parts_of_a_subnet_and_at_least_sixteen() {
+        for (prefix, client, cluster) in [
+            ("203.0.113.0/24", "203.0.113.77", Some("203.0.113.64/28")),
+            ("203.0.113.0/24", "::ffff:203.0.113.77", Some("203.0.113.64/28")),
+            ("10.0.0.0/8", "10.9.8.7", Some("10.9.8.0/28")),
+            ("203.0.113.128/26", "203.0.113.129", Some("203.0.113.128/30")),
+            ("203.0.113.128/29", "203.0.113.129", None),
+            ("203.0.113.0/24", "203.0.114.1", None),
+            ("2001:db8::/48", "2001:db8:0:1234::1", Some("2001:db8:0:1200::/56")),
+            ("2001:db8::/60", "2001:db8:0:3::1", Some("2001:db8:0:3::/64")),
+            ("2001:db8::/61", "2001:db8:0:3::1", None),
+        ] {
+            let prefix: Prefix = prefix.parse().unwrap();
+            let found = prefix.cluster(client.parse().unwrap()).map(|found| found.to_string());
+            assert_eq!(found.as_deref(), cluster, "{prefix} {client}");
+        }
     }
 
     #[test]

@@ -151,6 +151,7 @@ pub struct Service {
     surrogate: Option<AggregateFormula>,
     guards: Vec<Guard>,
     connections_min: u64,
+    side_by_side: Option<f64>,
     settings: Settings,
     seed: u64,
     /// The names that formulas may read.
@@ -289,6 +290,12 @@ pub enum ServiceError {
     /// A knob is both learnt and fixed.
     #[error("knob {0} stands under [knobs] and under [fixed]: leave one out")]
     LearntAndFixed(String),
+    /// The share of the control is none.
+    #[error(
+        "side_by_side = {0}: the share of the clusters that run the safe configuration next to each \
+         trial, above 0 and at most 0.5; 0.25 is usual"
+    )]
+    SideBySide(f64),
     /// The number of active knobs is none.
     #[error("active = {0}: 1 to 8 knobs are learnt at a time; 3 or 4 is usual")]
     Active(usize),
@@ -358,6 +365,7 @@ impl ServiceError {
             Self::Value { what, knob, .. } => [at(what, knob), at("knobs", knob)].concat(),
             Self::NotLearnt { what, knob } => at(what, knob),
             Self::LearntAndFixed(knob) => at("fixed", knob),
+            Self::SideBySide(_) => vec![vec!["side_by_side"]],
             Self::Active(_) => vec![vec!["active"]],
             Self::Statistic(_) => vec![vec!["statistics"]],
             Self::Reward { what, .. } => vec![vec![*what]],
@@ -468,9 +476,12 @@ impl Service {
         self.surrogate.as_ref()
     }
 
-    /// What makes a reward, as it is written: the reward and its surrogate.
+    /// What makes a reward, as it is written: the reward and its surrogate, and whether it is that of
+    /// arms side by side, which is on another level.
     pub(crate) fn formulas(&self) -> Vec<String> {
-        std::iter::once(&self.reward).chain(&self.surrogate).map(|f| f.text().to_owned()).collect()
+        let formulas = std::iter::once(&self.reward).chain(&self.surrogate);
+        let arms = self.side_by_side.map(|_| "side by side".to_owned());
+        formulas.map(|f| f.text().to_owned()).chain(arms).collect()
     }
 
     /// The names that formulas may read: what every edge reports, and what this service adds.
@@ -486,6 +497,18 @@ impl Service {
     /// The fewest connections whose statistics make a reward.
     pub fn connections_min(&self) -> u64 {
         self.connections_min
+    }
+
+    /// The share of the clusters of clients that run the safe configuration in the intervals of
+    /// trials, above 0 and at most 0.5; none: all run the trial.
+    pub fn side_by_side(&self) -> Option<f64> {
+        self.side_by_side
+    }
+
+    /// The same service with that share, or with none.
+    #[must_use]
+    pub fn with_side_by_side(self, share: Option<f64>) -> Self {
+        Self { side_by_side: share, ..self }
     }
 
     /// How it is learnt.
@@ -570,7 +593,8 @@ impl Service {
     /// What edges run at a point.
     pub fn configuration(&self, version: u64, point: &Point) -> Configuration {
         let algorithm = self.other(point).map_or(self.algorithm.name, |o| o.spec.algorithm().name);
-        Configuration { version, algorithm: algorithm.to_owned(), knobs: self.configured(point) }
+        let (algorithm, knobs) = (algorithm.to_owned(), self.configured(point));
+        Configuration { version, algorithm, knobs, control: None }
     }
 
     /// Knobs and values at a point, with the fixed ones.

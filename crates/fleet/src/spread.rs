@@ -27,6 +27,11 @@ impl Spread {
         *self == Self::default()
     }
 
+    /// The variance of a reward of a single connection; none until some interval had one.
+    pub(crate) fn per_connection(&self) -> Option<f64> {
+        (self.weight > 0.0).then_some(self.variance)
+    }
+
     /// The standard error of the formula's value in an interval with so many connections; none until
     /// some interval had a variance.
     pub(crate) fn take(&mut self, formula: &AggregateFormula, summary: &Summary) -> Option<f64> {

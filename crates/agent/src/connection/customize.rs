@@ -1,5 +1,7 @@
 //! A connection that the engine of a fleet configures: its part in the aggregate, out of the datapath's sums.
 
+use std::net::IpAddr;
+
 use trimtab_datapath::{Algorithm, Totals};
 use trimtab_fleet_client::edge::{Key, Measured, Part};
 
@@ -15,8 +17,8 @@ pub(crate) struct Customizing {
 
 impl Customizing {
     /// `before` is not attributed: the connection ran another algorithm then.
-    pub(crate) fn new(key: Key, before: Totals) -> Self {
-        Self { part: Part::new(key), algorithm: None, counted: before }
+    pub(crate) fn new(key: Key, client: IpAddr, before: Totals) -> Self {
+        Self { part: Part::new(key).of_client(client), algorithm: None, counted: before }
     }
 
     /// Takes in what was measured since the last time.

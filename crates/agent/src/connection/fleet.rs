@@ -17,12 +17,14 @@ use crate::datapath::{ALGORITHMS, Link, algorithm};
 impl<L: Link> Connection<L> {
     pub(super) fn start_customized(&mut self, customized: &Customized, setting: &Setting<'_>) {
         let identity = *self.link.identity();
-        let key = customized.key(identity.remote.ip());
+        let client = identity.remote.ip();
+        let key = customized.key(client);
         // From its first byte on, where it is new; what it ran before the agent or its rule came
         // was another configuration.
         let is_new = !identity.adopted && setting.now.since(identity.opened) <= NEW_WITHIN;
         let before = if is_new { None } else { self.link.totals() };
-        self.customizing = Some(Box::new(Customizing::new(key, before.unwrap_or_default())));
+        let customizing = Customizing::new(key, client, before.unwrap_or_default());
+        self.customizing = Some(Box::new(customizing));
         self.responses = if is_new {
             Responses::from_the_beginning(identity.opened).into()
         } else {

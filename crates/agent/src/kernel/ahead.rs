@@ -9,9 +9,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
+use std::sync::Arc;
 
 use trimtab_datapath::{By, Error, Towards};
-use trimtab_fleet_client::edge::{Edge, Key};
+use trimtab_fleet_client::edge::{Control, Edge, InForce, Key};
 use trimtab_steer::safety::Arm;
 use trimtab_units::{Duration, Time};
 
@@ -133,6 +134,11 @@ impl Ahead {
             let places = self.by_key.get(&key).cloned().unwrap_or_default();
             places.iter().for_each(|towards| self.tell(datapath, towards, at));
         }
+        // With an interval clusters change their arms, without any news.
+        let arms = |(key, _): &(&Key, _)| edge.known(key).as_ref().is_some_and(has_control);
+        let changing: Vec<Towards> =
+            self.by_key.iter().filter(arms).flat_map(|(_, places)| places).copied().collect();
+        changing.iter().for_each(|towards| self.tell(datapath, towards, at));
         if at.now.since(self.swept_at) < SWEEP {
             return;
         }
@@ -161,13 +167,21 @@ impl Ahead {
         let Some(Steering::Fleet(customized)) = &rule.steering else { return None };
         let is_ours =
             config.mode == Mode::Apply && Arm::of(remote, config.holdback) == Arm::Treated;
-        let bits = bits(customized, remote, config);
+        let bits = bits(customized, remote, config).max(self.cluster_bits(customized, remote, at));
         let towards = Towards::new(rule.algorithm, remote, bits).by(
             if self.by.port { who.port() } else { 0 },
             if self.by.netns { who.netns() } else { 0 },
             if self.by.cgroup { who.cgroup().unwrap_or(0) } else { 0 },
         );
         is_ours.then_some((towards, customized))
+    }
+
+    /// Where arms run side by side, connections of a cluster of clients begin as its arm does.
+    fn cluster_bits(&self, customized: &Customized, remote: IpAddr, at: &Now<'_>) -> u8 {
+        let key = customized.key(remote);
+        let force = at.edge.and_then(|edge| edge.known(&key));
+        let bits = force.filter(has_control).and_then(|_| key.prefix.cluster_bits());
+        bits.unwrap_or(0)
     }
 
     fn insert(&mut self, towards: Towards, key: Key, datapath: &impl Datapath, at: &Now<'_>) {
@@ -179,16 +193,18 @@ impl Ahead {
     /// Tells the kernel the configuration in force, or that there is none any more.
     fn tell(&mut self, datapath: &impl Datapath, towards: &Towards, at: &Now<'_>) {
         let (Some(place), Some(edge)) = (self.places.get_mut(towards), at.edge) else { return };
-        let force = edge.known(&place.key);
-        let fits =
-            force.filter(|force| force.configuration.algorithm == towards.algorithm().name());
-        let Some(force) = fits else {
+        let chosen = edge.known(&place.key).map(|force| {
+            let interval = edge.interval(&force);
+            let control = force.control_for(&place.key, Some(towards.base()), interval);
+            control.map_or_else(|| force.configuration.clone(), Control::configuration)
+        });
+        let fits = chosen.filter(|chosen| chosen.algorithm == towards.algorithm().name());
+        let Some(configuration) = fits else {
             if place.version.take().is_some() {
                 self.forget(datapath, towards);
             }
             return;
         };
-        let configuration = &force.configuration;
         if place.version == Some(configuration.version) {
             return;
         }
@@ -223,6 +239,10 @@ impl Ahead {
             self.trouble = Some(error.to_string());
         }
     }
+}
+
+fn has_control(force: &Arc<InForce>) -> bool {
+    force.configuration.control.is_some()
 }
 
 fn is_fleet(rule: &Rule) -> bool {

@@ -185,7 +185,8 @@ mod tests {
             summary.set("throughput", Sketch::of([brings])).expect("a statistic");
             let interval = Interval((begins_ms / LENGTH_MS) as u64);
             let key = key_of(&name).parse().expect("a key");
-            let report = Report { key, interval, version: version as u64, summary };
+            let (of, next) = (version as u64, None);
+            let report = Report { key, interval, version: of, summary, next };
             let bytes = report.encode().expect("a report");
             let report = store::Report { name: name.clone(), interval: begins_ms, version, bytes };
             let digest = [n as u8; 32];

@@ -50,14 +50,31 @@ fn decide(
     n: i64,
     reported: &[(i64, f64, f64)],
 ) -> (Closed, Value) {
-    let begins_ms = BEGIN_MS + n * LENGTH_MS;
-    let report = |&(version, throughput, loss): &(i64, f64, f64)| {
+    let report = |(edge, &(version, throughput, loss)): (i64, &(i64, f64, f64))| {
         let mut summary = Summary::new(10);
         summary.set("throughput", Sketch::of([throughput])).unwrap();
         summary.set("loss", Sketch::of([loss])).unwrap();
+        (edge, version, summary, None)
+    };
+    decide_on(services, kept, n, (0..).zip(reported).map(report).collect())
+}
+
+/// What an edge, by its token, reported under a version; by the arm of the next interval, too.
+type OfEdge = (i64, i64, Summary, Option<[Summary; 2]>);
+
+/// The same with what edges reported.
+fn decide_on(
+    services: &Services,
+    kept: &mut Kept,
+    n: i64,
+    reported: Vec<OfEdge>,
+) -> (Closed, Value) {
+    let begins_ms = BEGIN_MS + n * LENGTH_MS;
+    let edges: Vec<Option<i64>> = reported.iter().map(|of| Some(of.0)).collect();
+    let report = |(_, version, summary, next): OfEdge| {
         let interval = Interval((begins_ms / LENGTH_MS) as u64);
-        let key = key(&name()).unwrap();
-        Report { key, interval, version: version as u64, summary }.encode().unwrap()
+        let (key, version) = (key(&name()).unwrap(), version as u64);
+        Report { key, interval, version, summary, next }.encode().unwrap()
     };
     let open = Open {
         name: name(),
@@ -66,8 +83,8 @@ fn decide(
         version: kept.version,
         configuration: String::new(),
         state: kept.state.clone(),
-        reports: reported.iter().map(report).collect(),
-        edges: (0..reported.len() as i64).map(Some).collect(),
+        reports: reported.into_iter().map(report).collect(),
+        edges,
         studies: Vec::new(),
     };
     let closed = services.decide(&open, begins_ms + LENGTH_MS + 30_000).unwrap();
@@ -77,7 +94,7 @@ fn decide(
         hold: open.hold,
         version: open.version,
         configuration: String::new(),
-        reports: reported.len() as i64,
+        reports: open.edges.len() as i64,
         reward: closed.reward,
         detail: closed.detail.clone(),
     };
@@ -177,6 +194,106 @@ fn a_mistake_in_a_file_is_told_with_its_line() {
     ] {
         let said = said(interval, knob);
         assert!(said.contains(place) && said.contains(words), "{said}");
+    }
+}
+
+/// Connections of one edge in one arm.
+fn throughput(mbps: f64) -> Summary {
+    let mut summary = Summary::new(10);
+    summary.set("throughput", Sketch::of([mbps; 10])).unwrap();
+    summary
+}
+
+/// The version of the control in a configuration, if it has one.
+fn control_of(closed: &Closed) -> Option<i64> {
+    let text = &closed.configuration.as_ref()?.1;
+    let configuration: Value = serde_json::from_str(text).unwrap();
+    let control = configuration.get("control")?;
+    assert_eq!(control["algorithm"], "cubic", "the safe configuration");
+    assert_eq!(control["share"], 0.25);
+    assert!(control["seed"].is_u64() && control["knobs"].is_object(), "{control}");
+    control["version"].as_i64()
+}
+
+const SIDE_BY_SIDE: &str = "incumbent = \"cubic\"\nothers = [\"bbr\"]\nside_by_side = 0.25";
+
+/// The first interval with a control; gives the control's version.
+fn first_control(services: &Services, kept: &mut Kept) -> i64 {
+    control_of(&decide(services, kept, 0, &[]).0).expect("each trial has a control")
+}
+
+/// However fast the hour is, and whatever an edge saw that knows no control and ran the trial
+/// everywhere, a trial is as much better as it was in the same interval.
+#[test]
+fn a_trial_is_compared_with_the_control_of_the_same_interval() {
+    let services = services_with(SIDE_BY_SIDE);
+    assert_eq!(services.infos[0].side_by_side, Some(0.25));
+    let mut kept = Kept::default();
+    let mut control = first_control(&services, &mut kept);
+    for (n, hour) in (1..).zip([5.0, 50.0, 0.5]) {
+        let trial = kept.version;
+        let reported = vec![
+            (1, trial, throughput(hour + 1.0), None),
+            (1, control, throughput(hour), None),
+            (2, trial, throughput(hour + 3.0), None),
+            (2, control, throughput(hour + 2.0), None),
+            (3, trial, throughput(900.0), None),
+        ];
+        let (closed, why) = decide_on(&services, &mut kept, n, reported);
+        let pair = &why["decision"]["side_by_side"];
+        let difference = pair["difference"].as_f64().unwrap();
+        assert!((difference - 1.0).abs() < 1e-6, "{why}");
+        assert!((pair["control"].as_f64().unwrap() - hour - 1.0).abs() < 1e-6);
+        assert_eq!((&pair["connections"], &why["fitting_reports"]), (&json!(20), &json!(5)));
+        assert_eq!(why.get("ended"), None, "the control is no version of before");
+        // On the level of the first hour.
+        assert!((closed.reward.unwrap() - 7.0).abs() < 1e-6, "{:?}", closed.reward);
+        let sentence = why["sentence"].as_str().unwrap();
+        assert!(sentence.contains("The control brought"), "{sentence}");
+        assert!(sentence.contains("the difference is 1.0000"), "{sentence}");
+        if closed.configuration.is_some() {
+            control = control_of(&closed).expect("each trial has a control");
+        }
+    }
+}
+
+/// An edge of an older version runs the trial everywhere, and reports that alone.
+#[test]
+fn without_a_report_of_the_control_a_trial_counts_as_it_is() {
+    let services = services_with(SIDE_BY_SIDE);
+    let mut kept = Kept::default();
+    let control = first_control(&services, &mut kept);
+    let trial = kept.version;
+    let mut whole = kept.clone();
+    let (closed, why) = decide(&services, &mut whole, 1, &[(trial, 7.0, 0.0)]);
+    assert_eq!((closed.reward, why["decision"].get("side_by_side")), (Some(7.0), None));
+    // Nor where each edge reports another arm.
+    let apart = vec![(1, trial, throughput(7.0), None), (2, control, throughput(4.0), None)];
+    let (closed, why) = decide_on(&services, &mut kept, 1, apart);
+    assert_eq!((closed.reward, why["decision"].get("side_by_side")), (Some(7.0), None));
+}
+
+/// What clusters saw by the arm of the next interval is the covariate of the pair that follows.
+#[test]
+fn what_clusters_saw_before_is_known_of_the_next_pair() {
+    let services = services_with(SIDE_BY_SIDE);
+    let mut kept = Kept::default();
+    let mut control = first_control(&services, &mut kept);
+    for n in 1..3 {
+        let by_next = |version: i64, halves: [f64; 2]| {
+            let next = halves.map(throughput);
+            let mut whole = next[0].clone();
+            whole.merge(&next[1]);
+            (1, version, whole, Some(next))
+        };
+        let reported = vec![by_next(kept.version, [8.0, 5.0]), by_next(control, [6.0, 3.0])];
+        let (closed, why) = decide_on(&services, &mut kept, n, reported);
+        let covariate = why["decision"]["side_by_side"].get("covariate").and_then(Value::as_f64);
+        // Of both arms together: 7 vs. 4.
+        assert_eq!(covariate.map(f64::round), (n > 1).then_some(3.0), "{why}");
+        if closed.configuration.is_some() {
+            control = control_of(&closed).expect("each trial has a control");
+        }
     }
 }
 

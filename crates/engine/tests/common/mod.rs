@@ -186,7 +186,7 @@ pub(crate) fn report(key: &str, interval: u64, version: u64, throughput: f64) ->
     let mut summary = Summary::new(10);
     summary.set("throughput", Sketch::of([throughput; 10])).expect("a statistic");
     let key = key.parse().expect("a key");
-    let report = Report { key, interval: Interval(interval), version, summary };
+    let report = Report { key, interval: Interval(interval), version, summary, next: None };
     STANDARD.encode(report.encode().expect("a report"))
 }
 

@@ -159,6 +159,10 @@ pub struct ServiceInfo {
     pub others: Vec<String>,
     /// The reward, as it is written.
     pub reward: String,
+    /// The share of the clusters of clients that run the safe configuration next to each trial; none:
+    /// all run the trial.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub side_by_side: Option<f64>,
     /// The knobs that may be learnt, with their ranges.
     pub knobs: Vec<KnobInfo>,
 }

@@ -19,7 +19,8 @@ pub struct ReportBatch {
     /// How long the intervals of these reports are, in ms, for the service may have others by now. Default: the service's.
     #[serde(default)]
     pub interval_ms: Option<i64>,
-    /// One for each aggregate and interval: `trimtab_fleet::Report`, encoded, in base64.
+    /// One for each aggregate, interval and version, that of a control included:
+    /// `trimtab_fleet::Report`, encoded, in base64.
     pub reports: Vec<String>,
 }
 
@@ -91,7 +92,9 @@ pub struct ConfigurationItem {
     pub prefix: String,
     /// Grows with each change; 0 is the service's first.
     pub version: u64,
-    /// The algorithm and its knobs.
+    /// `algorithm` and its `knobs`. Where arms run side by side `control`, too: the `version`,
+    /// `algorithm` and `knobs` that a `share` of the clusters of clients runs instead, drawn anew in
+    /// each interval with `seed`. An edge that does not know it runs `algorithm` everywhere.
     pub configuration: Value,
 }
 

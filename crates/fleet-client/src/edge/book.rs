@@ -1,9 +1,12 @@
 //! What an edge knows: the configurations in force, and what connections saw of the intervals that are not over yet.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::net::IpAddr;
 use std::sync::Arc;
 
-use trimtab_fleet::{Configuration, Interval, Key, Recorder, Report, Summary};
+use trimtab_fleet::{
+    CONTROL, Configuration, Control, Interval, Key, Recorder, Report, Summary, TREATMENT,
+};
 use trimtab_units::{Duration, Rate, Time};
 
 /// Aggregates that are known at a time. Beyond, destinations have no configuration, so that who
@@ -27,6 +30,18 @@ pub struct InForce {
     pub interval: Duration,
 }
 
+impl InForce {
+    /// The control, where the aggregate has one and this client is of its arm in an interval.
+    pub fn control_for(
+        &self,
+        key: &Key,
+        client: Option<IpAddr>,
+        interval: Interval,
+    ) -> Option<&Control> {
+        self.configuration.control_for(&key.prefix, client?, interval)
+    }
+}
+
 /// What one connection saw in one interval.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Observation {
@@ -40,6 +55,9 @@ pub struct Observation {
     pub request_times: Vec<Duration>,
     /// What the application's logs say: statistics of the service's `statistics`, and `rebuffering`.
     pub others: Vec<(String, f64)>,
+    /// Its client, where that is known: what clusters of clients saw before they are drawn for an
+    /// arm is reported, too.
+    pub client: Option<IpAddr>,
 }
 
 /// An aggregate that has been asked for.
@@ -61,12 +79,50 @@ impl Known {
 #[derive(Clone, Debug)]
 struct Recording {
     length: Duration,
+    /// By the arm of the next interval; all in the first, where there are no arms.
+    arms: [Recorded; 2],
+    /// Whether the arm of the next interval is known of all of them.
+    by_next: bool,
+}
+
+/// What some connections saw.
+#[derive(Clone, Debug, Default)]
+struct Recorded {
     connections: u64,
     recorders: BTreeMap<String, Recorder>,
 }
 
+impl Recorded {
+    fn add(&mut self, seen: &Observation) {
+        self.connections += 1;
+        let mut add = |name: &str, value: f64| {
+            self.recorders.entry(name.to_owned()).or_default().record(value);
+        };
+        if let Some(throughput) = seen.throughput {
+            add("throughput", throughput.mbps());
+        }
+        if let Some(rtt) = seen.rtt {
+            add("rtt", rtt.as_secs_f64());
+        }
+        if let Some(loss) = seen.loss {
+            add("loss", loss);
+        }
+        seen.request_times.iter().for_each(|time| add("request_time", time.as_secs_f64()));
+        seen.others.iter().for_each(|(name, value)| add(name, *value));
+    }
+
+    fn summary(&self) -> Summary {
+        let mut summary = Summary::new(self.connections);
+        for (name, recorder) in &self.recorders {
+            // What cannot be a statistic's name is nothing that a reward could read.
+            let _ = summary.set(name, recorder.sketch());
+        }
+        summary
+    }
+}
+
 /// An aggregate, an interval, and the version of a configuration that was in force in it, or in part of it.
-type Recorded = (Key, Interval, u64);
+type Place = (Key, Interval, u64);
 
 /// A report, and how long its interval was.
 #[derive(Clone, Debug, PartialEq)]
@@ -84,7 +140,7 @@ pub struct Book {
     /// Aggregates whose configuration has changed, or that were forgotten, since somebody took
     /// these; `None` where nobody ever did.
     news: Option<BTreeSet<Key>>,
-    recordings: BTreeMap<Recorded, Recording>,
+    recordings: BTreeMap<Place, Recording>,
     /// What was reported lately, with the ends of the intervals: the engine takes each report once,
     /// so there is no second one.
     reported: BTreeMap<(Key, Interval), Time>,
@@ -199,33 +255,26 @@ impl Book {
             return;
         }
         let length = force.interval;
-        let empty = || Recording { length, connections: 0, recorders: BTreeMap::new() };
+        let next = force
+            .configuration
+            .control
+            .as_ref()
+            .zip(seen.client)
+            .map(|(control, client)| control.arm(&key.prefix, client, interval.next()));
+        let empty = || Recording { length, arms: Default::default(), by_next: true };
         let of = (key.clone(), interval, version);
         let recording = self.recordings.entry(of).or_insert_with(empty);
-        recording.connections += 1;
-        let mut add = |name: &str, value: f64| {
-            recording.recorders.entry(name.to_owned()).or_default().record(value);
-        };
-        if let Some(throughput) = seen.throughput {
-            add("throughput", throughput.mbps());
-        }
-        if let Some(rtt) = seen.rtt {
-            add("rtt", rtt.as_secs_f64());
-        }
-        if let Some(loss) = seen.loss {
-            add("loss", loss);
-        }
-        seen.request_times.iter().for_each(|time| add("request_time", time.as_secs_f64()));
-        seen.others.iter().for_each(|(name, value)| add(name, *value));
+        recording.by_next &= next.is_some();
+        recording.arms[next.unwrap_or(TREATMENT)].add(seen);
     }
 
     /// Reports of the intervals that ended at least `after` ago, which are over for this book; and
     /// aggregates that nobody has asked for in a long time are forgotten.
     pub fn close(&mut self, now: Time, after: impl Fn(Duration) -> Duration) -> Vec<Ended> {
-        let over = |(_, interval, _): &Recorded, recording: &Recording| {
+        let over = |(_, interval, _): &Place, recording: &Recording| {
             now >= interval.end(recording.length) + after(recording.length)
         };
-        let ended: Vec<Recorded> = self
+        let ended: Vec<Place> = self
             .recordings
             .iter()
             .filter(|(at, recording)| over(at, recording))
@@ -256,16 +305,16 @@ impl Book {
 }
 
 fn report(key: Key, interval: Interval, version: u64, recording: &Recording) -> Report {
-    let mut summary = Summary::new(recording.connections);
-    for (name, recorder) in &recording.recorders {
-        // What cannot be a statistic's name is nothing that a reward could read.
-        let _ = summary.set(name, recorder.sketch());
-    }
-    Report { key, interval, version, summary }
+    let next = [&recording.arms[TREATMENT], &recording.arms[CONTROL]].map(Recorded::summary);
+    let mut summary = next[TREATMENT].clone();
+    summary.merge(&next[CONTROL]);
+    Report { key, interval, version, summary, next: recording.by_next.then_some(next) }
 }
 
 #[cfg(test)]
 mod tests {
+    use trimtab_fleet::Sketch;
+
     use super::*;
 
     const MINUTE: Duration = Duration::from_secs(60);
@@ -284,8 +333,18 @@ mod tests {
 
     fn force(version: u64) -> InForce {
         let knobs = vec![("gamma".to_owned(), 10.0 * version as f64)];
-        let configuration = Configuration { version, algorithm: "vivace".to_owned(), knobs };
+        let algorithm = "vivace".to_owned();
+        let configuration = Configuration { version, algorithm, knobs, control: None };
         InForce { configuration, interval: MINUTE }
+    }
+
+    /// With a control that half of the clusters run.
+    fn with_control(version: u64) -> InForce {
+        let mut force = force(version);
+        let (algorithm, knobs) = ("cubic".to_owned(), Vec::new());
+        let control = Control { version: version - 1, algorithm, knobs, share: 0.5, seed: 7 };
+        force.configuration.control = Some(control);
+        force
     }
 
     fn saw(mbps: f64) -> Observation {
@@ -392,6 +451,51 @@ mod tests {
         assert_eq!(reports.len(), 2);
         book.record(&key(), 1, interval(5), &saw(9.0));
         assert_eq!(book.close(at(120), none), [], "the interval was reported");
+    }
+
+    #[test]
+    fn where_arms_run_side_by_side_reports_stand_by_the_arm_of_the_next_interval() {
+        let mut book = Book::default();
+        let force = with_control(4);
+        book.learn(key(), force.clone(), at(0));
+        let of = |client: u8| Some(IpAddr::from([203, 0, 113, client]));
+        let now = interval(5);
+        for client in 0..=255 {
+            let arm = force.control_for(&key(), of(client), now);
+            let version = arm.map_or(4, |control| control.version);
+            let seen = Observation { client: of(client), ..saw(f64::from(client)) };
+            book.record(&key(), version, now, &seen);
+        }
+        let reports = book.close(at(60), none);
+        let versions: Vec<u64> = reports.iter().map(|one| one.report.version).collect();
+        assert_eq!(versions, [3, 4], "each arm has its report");
+        let mut connections = 0;
+        for Ended { report, .. } in &reports {
+            let next = report.next.as_ref().unwrap();
+            connections += report.summary.connections();
+            let is_control = |client: &u8| {
+                let now = force.control_for(&key(), of(*client), now).is_some() as u64;
+                report.version == 4 - now
+                    && force.control_for(&key(), of(*client), now_next()).is_some()
+            };
+            let drawn: Vec<u8> = (0..=255).filter(is_control).collect();
+            assert_eq!(next[CONTROL].connections(), drawn.len() as u64);
+            let sum: f64 = drawn.iter().map(|client| f64::from(*client)).sum();
+            let found = next[CONTROL].get("throughput").map_or(0.0, Sketch::sum);
+            assert!((found - sum).abs() < 1e-3, "{found} {sum}");
+            let halves = next[TREATMENT].connections() + next[CONTROL].connections();
+            assert_eq!(halves, report.summary.connections());
+        }
+        assert_eq!(connections, 256);
+        // Of one whose client is unknown nobody can tell.
+        book.record(&key(), 4, now_next(), &Observation { client: of(9), ..saw(1.0) });
+        book.record(&key(), 4, now_next(), &saw(2.0));
+        let [Ended { report, .. }] = &book.close(at(120), none)[..] else { panic!("one report") };
+        assert_eq!((report.next.as_ref(), report.summary.connections()), (None, 2));
+    }
+
+    fn now_next() -> Interval {
+        interval(5).next()
     }
 
     #[test]

@@ -46,4 +46,6 @@ pub use book::{Book, Ended, InForce, Observation};
 pub use part::{Measured, Part};
 pub use run::{Edge, Options, StartError, Status};
 pub use state::StateError;
-pub use trimtab_fleet::{Configuration, Interval, Key, Prefix, Report, ServiceName, Sketch};
+pub use trimtab_fleet::{
+    CONTROL, Configuration, Control, Interval, Key, Prefix, Report, ServiceName, Sketch,
+};

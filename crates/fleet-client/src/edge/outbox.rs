@@ -109,7 +109,7 @@ mod tests {
             .map(|i| {
                 let key = format!("{service}/203.0.113.0/24").parse().unwrap();
                 let summary = Summary::new(1);
-                let report = Report { key, interval: Interval(i), version: 0, summary };
+                let report = Report { key, interval: Interval(i), version: 0, summary, next: None };
                 Ended { report, length: MINUTE }
             })
             .collect()

@@ -1,6 +1,8 @@
 //! One connection's part in what an edge reports of its aggregate.
 
-use trimtab_fleet::{Configuration, Interval, Key};
+use std::net::IpAddr;
+
+use trimtab_fleet::{Configuration, Control, Interval, Key};
 use trimtab_units::{Bytes, Duration, Rate};
 
 use super::book::Observation;
@@ -46,6 +48,7 @@ impl Seen {
             loss: (!all.is_zero()).then(|| lost.ratio(all)),
             request_times: self.request_times,
             others: Vec::new(),
+            client: None,
         })
     }
 }
@@ -58,6 +61,7 @@ impl Seen {
 #[derive(Clone, Debug)]
 pub struct Part {
     key: Key,
+    client: Option<IpAddr>,
     /// Of the configuration that it runs.
     version: Option<u64>,
     interval: Interval,
@@ -67,7 +71,15 @@ pub struct Part {
 impl Part {
     /// Of a connection that runs no configuration yet.
     pub fn new(key: Key) -> Self {
-        Self { key, version: None, interval: Interval::default(), seen: Seen::default() }
+        let (client, version) = (None, None);
+        Self { key, client, version, interval: Interval::default(), seen: Seen::default() }
+    }
+
+    /// The same of a connection whose client is known, so that it may be of the control's arm where
+    /// arms run side by side. Others run what is tried.
+    #[must_use]
+    pub fn of_client(self, client: IpAddr) -> Self {
+        Self { client: Some(client), ..self }
     }
 
     /// The aggregate.
@@ -96,16 +108,19 @@ impl Part {
     }
 
     /// Hands in what it saw of an interval that is over, and gives the configuration where there is
-    /// another one than it runs. The caller has the connection run it.
+    /// another one than it runs: that of the control, where its client is of that arm. The caller has the connection run it.
     pub fn follow(&mut self, edge: &Edge) -> Option<Configuration> {
         let force = edge.in_force(&self.key)?;
-        let (version, interval) = (force.configuration.version, edge.interval(&force));
+        let interval = edge.interval(&force);
+        let control = force.control_for(&self.key, self.client, interval);
+        let version = control.map_or(force.configuration.version, |control| control.version);
         let changed = self.version != Some(version);
         if changed || interval != self.interval {
             self.hand_in(edge);
             (self.version, self.interval) = (Some(version), interval);
         }
-        changed.then(|| force.configuration.clone())
+        let chosen = || control.map_or_else(|| force.configuration.clone(), Control::configuration);
+        changed.then(chosen)
     }
 
     /// The connection runs something else than the engine chose, until it follows again.
@@ -120,6 +135,7 @@ impl Part {
         if let Some(version) = self.version
             && let Some(observation) = seen.observation()
         {
+            let observation = Observation { client: self.client, ..observation };
             edge.record(&self.key, version, self.interval, &observation);
         }
     }
@@ -138,7 +154,8 @@ mod tests {
 
     fn learn(edge: &Edge, key: &Key, version: u64) {
         let knobs = vec![("gamma".to_owned(), 10.0 * (version + 1) as f64)];
-        let configuration = Configuration { version, algorithm: "vivace".to_owned(), knobs };
+        let algorithm = "vivace".to_owned();
+        let configuration = Configuration { version, algorithm, knobs, control: None };
         edge.learn(key.clone(), InForce { configuration, interval: DAY });
     }
 
@@ -194,5 +211,41 @@ mod tests {
         assert_eq!(seen(first, "request_time").0, Some(3.0));
         assert_eq!(seen(second, "throughput"), (Some(4.0), 2), "the second had no rate");
         assert_eq!(seen(second, "request_time").0, None);
+    }
+
+    /// A connection whose client is unknown runs what is tried, as on an edge of an older version.
+    #[test]
+    fn a_client_of_the_control_runs_it_and_is_reported_with_it() {
+        let edge = Edge::alone();
+        let key: Key = "tv/203.0.113.0/24".parse().unwrap();
+        let (algorithm, knobs) = ("cubic".to_owned(), Vec::new());
+        let control = Control { version: 6, algorithm, knobs, share: 0.5, seed: 3 };
+        let (algorithm, knobs) = ("vivace".to_owned(), Vec::new());
+        let configuration = Configuration { version: 7, algorithm, knobs, control: Some(control) };
+        edge.learn(key.clone(), InForce { configuration, interval: DAY });
+        let force = edge.in_force(&key).unwrap();
+        let mut connections = [0, 0];
+        for last in (0..=255).step_by(16) {
+            let client = IpAddr::from([203, 0, 113, last]);
+            let is_control = force.control_for(&key, Some(client), edge.interval(&force)).is_some();
+            let mut part = Part::new(key.clone()).of_client(client);
+            let runs = part.follow(&edge).unwrap();
+            let expected = if is_control { (6, "cubic") } else { (7, "vivace") };
+            assert_eq!((runs.version, runs.algorithm.as_str()), expected);
+            part.on_measured(&megabyte(1000));
+            part.hand_in(&edge);
+            connections[usize::from(is_control)] += 1;
+        }
+        let mut unknown = Part::new(key.clone());
+        assert_eq!(unknown.follow(&edge).unwrap().version, 7);
+        unknown.on_measured(&megabyte(1000));
+        unknown.hand_in(&edge);
+        assert!(connections[0] > 0 && connections[1] > 0, "{connections:?}");
+        let reports = edge.close(Time::MAX);
+        let of = |version| {
+            let of = |report: &&Report| report.version == version;
+            reports.iter().find(of).map(|report| report.summary.connections())
+        };
+        assert_eq!((of(7), of(6)), (Some(connections[0] + 1), Some(connections[1])));
     }
 }

@@ -7,7 +7,8 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration as StdDuration, SystemTime, UNIX_EPOCH};
 
-use trimtab_fleet::{Configuration, Interval, Key};
+use serde_json::Value;
+use trimtab_fleet::{Configuration, Control, Interval, Key};
 use trimtab_units::{Duration, Time};
 
 use super::book::{Book, InForce, Observation};
@@ -326,14 +327,39 @@ fn configuration(item: &ConfigurationItem) -> Result<(Key, Configuration), Strin
     let name = format!("{}/{}", item.service, item.prefix);
     let wrong = |why: &str| format!("the configuration of {name} is left as it was: {why}");
     let key: Key = name.parse().map_err(|e: trimtab_fleet::KeyError| wrong(&e.to_string()))?;
-    let text = |value: &serde_json::Value| value.as_str().map(str::to_owned);
-    let algorithm =
-        text(&item.configuration["algorithm"]).ok_or_else(|| wrong("it names no algorithm"))?;
-    let knobs = item.configuration["knobs"].as_object().ok_or_else(|| wrong("it has no knobs"))?;
-    let knobs = knobs.iter().filter_map(|(knob, value)| Some((knob.clone(), value.as_f64()?)));
-    let configuration = Configuration { version: item.version, algorithm, knobs: knobs.collect() };
+    let (algorithm, knobs) = scheme(&item.configuration).map_err(wrong)?;
+    let control = &item.configuration["control"];
+    let control = match control.is_null() {
+        true => None,
+        false => Some(read_control(control).map_err(|why| wrong(&format!("its control: {why}")))?),
+    };
+    let configuration = Configuration { version: item.version, algorithm, knobs, control };
     configuration.spec().map_err(|e| wrong(&e.to_string()))?;
     Ok((key, configuration))
+}
+
+/// An algorithm and its knobs.
+type Scheme = (String, Vec<(String, f64)>);
+
+/// Those of a configuration.
+fn scheme(from: &Value) -> Result<Scheme, &'static str> {
+    let algorithm = from["algorithm"].as_str().ok_or("it names no algorithm")?;
+    let knobs = from["knobs"].as_object().ok_or("it has no knobs")?;
+    let knobs = knobs.iter().filter_map(|(knob, value)| Some((knob.clone(), value.as_f64()?)));
+    Ok((algorithm.to_owned(), knobs.collect()))
+}
+
+/// What some clusters run instead. Where this edge cannot, all of it is left as it was: without a
+/// control its report would count the trial alone.
+fn read_control(from: &Value) -> Result<Control, String> {
+    let (algorithm, knobs) = scheme(from)?;
+    let whole = |name: &str| from[name].as_u64().ok_or_else(|| format!("it has no {name}"));
+    let (version, seed) = (whole("version")?, whole("seed")?);
+    let share = from["share"].as_f64().filter(|share| *share > 0.0 && *share <= 0.5);
+    let share = share.ok_or("its share is above 0 and at most 0.5")?;
+    let control = Control { version, algorithm, knobs, share, seed };
+    control.configuration().spec().map_err(|e| e.to_string())?;
+    Ok(control)
 }
 
 /// The state, shared by both threads.

@@ -114,7 +114,8 @@ mod tests {
 
     fn force() -> InForce {
         let knobs = vec![("gamma".to_owned(), 12.5)];
-        let configuration = Configuration { version: 4, algorithm: "vivace".to_owned(), knobs };
+        let (algorithm, version) = ("vivace".to_owned(), 4);
+        let configuration = Configuration { version, algorithm, knobs, control: None };
         InForce { configuration, interval: Duration::from_secs(60) }
     }
 

@@ -171,7 +171,7 @@ pub fn is_reached(cluster: &[u8], share: f64) -> bool {
 }
 
 /// A draw from 0 to 1, in the 53 bits that a double holds.
-fn place(draw: u64) -> f64 {
+pub(crate) fn place(draw: u64) -> f64 {
     (draw >> 11) as f64 / (1_u64 << 53) as f64
 }
 

@@ -22,6 +22,7 @@ mod simulation;
 mod stats;
 mod verdict;
 
+pub(crate) use arms::place;
 pub use arms::{
     CONTROLS, Estimated, ThreeArms, ThreeArmsSpec, Turn, excess, is_mostly_beyond, is_reached,
 };

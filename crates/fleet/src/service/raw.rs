@@ -34,6 +34,7 @@ pub(super) struct Raw {
     active: Option<usize>,
     #[serde(default = "one")]
     connections_min: u64,
+    side_by_side: Option<f64>,
     #[serde(default)]
     seed: u64,
     #[serde(default)]
@@ -106,6 +107,10 @@ impl Raw {
         if !(1..=8).contains(&active) {
             return Err(ServiceError::Active(active));
         }
+        let is_share = |share: f64| share > 0.0 && share <= 0.5;
+        if let Some(share) = self.side_by_side.filter(|share| !is_share(*share)) {
+            return Err(ServiceError::SideBySide(share));
+        }
         let fixed = self.fixed(algorithm, &knobs)?;
         let settings = self.learning.settings()?;
         let others = self.others()?;
@@ -140,6 +145,7 @@ impl Raw {
             surrogate,
             guards: guards?,
             connections_min: self.connections_min,
+            side_by_side: self.side_by_side,
             settings,
             has_incumbent: self.incumbent.is_some(),
             others,

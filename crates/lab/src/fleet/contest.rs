@@ -6,11 +6,14 @@ use rand::RngExt;
 use rand_pcg::Pcg64Mcg;
 use serde::{Deserialize, Serialize};
 use trimtab_cc::Spec;
-use trimtab_fleet::{Aggregate, Context, Point, Service, Summary};
+use trimtab_fleet::{
+    Aggregate, CloseError, Context, Decision, Interval, Observed, Point, Service, Summary,
+    TREATMENT,
+};
 use trimtab_steer::customize::{Cell, Outcome};
 
 use super::connection::{Sample, generator};
-use super::group::{Field, Group, Seen};
+use super::group::{Field, Group, NextToIt, Seen};
 use super::scenario::FleetScenario;
 
 /// Random points that random search tries in each context before it stays with the best.
@@ -152,10 +155,14 @@ impl<'a> Run<'a> {
 
     fn step(&mut self, n: u64) {
         let Self { group, policy, members, looks } = self;
-        let open = |(member, field): (&mut Member, &Field<'_>)| member.open(field, policy, n);
-        let (specs, arms): (Vec<_>, Vec<_>) =
+        let open = |(member, field): (&mut Member, &Field<'_>)| {
+            let (spec, arm) = member.open(field, policy, n);
+            ((spec, member.control(field, policy, n)), arm)
+        };
+        let (runs, arms): (Vec<_>, Vec<_>) =
             members.iter_mut().zip(&group.fields).map(open).unzip();
-        let seen = group.seen(n, &specs, Sample::Run);
+        let (specs, controls): (Vec<_>, Vec<_>) = runs.into_iter().unzip();
+        let seen = group.seen_by_arm(n, &specs, &controls);
         if *looks && is_late(group.fields[0].scenario, n) {
             look(group, members, n);
         }
@@ -218,6 +225,14 @@ impl Member {
         (spec, None)
     }
 
+    /// What some clusters run next to what is in force in an interval.
+    fn control(&mut self, field: &Field<'_>, policy: &Policy<'_>, n: u64) -> NextToIt {
+        let Policy::Learner(service) = policy else { return None };
+        let control = self.learner.open(service, field.interval(n)).control?;
+        let spec = control.configuration().spec();
+        Some((control, spec.expect("the permitted box lies within the algorithm's ranges")))
+    }
+
     /// Takes what was seen of an interval.
     fn close(
         &mut self,
@@ -229,7 +244,7 @@ impl Member {
     ) {
         let reward = field.reward(&seen.summary);
         if let Policy::Learner(service) = policy
-            && let Ok(decision) = self.learner.close(service, field.interval(n), &seen.summary)
+            && let Ok(decision) = self.learn(service, field.interval(n), seen)
         {
             let is_late = is_late(field.scenario, n);
             if let Some(algorithms) = decision.algorithms.as_ref().filter(|_| is_late) {
@@ -244,6 +259,28 @@ impl Member {
             arms.note(arm, reward);
         }
         self.course.note(field.scenario, seen, reward);
+    }
+
+    /// Closes an interval as an engine does with what one edge reports.
+    fn learn(
+        &mut self,
+        service: &Service,
+        interval: Interval,
+        seen: &Seen,
+    ) -> Result<Decision, CloseError> {
+        let Some([ours, theirs]) = &seen.arms else {
+            return self.learner.close(service, interval, &seen.summary);
+        };
+        let both = |one: &Summary, other: &Summary| {
+            let mut both = one.clone();
+            both.merge(other);
+            both
+        };
+        let arms = [both(&ours[0], &ours[1]), both(&theirs[0], &theirs[1])];
+        let next = [both(&ours[0], &theirs[0]), both(&ours[1], &theirs[1])];
+        let summary = &arms[TREATMENT];
+        let observed = Observed { summary, arms: Some(&arms), next: Some(&next) };
+        self.learner.close(service, interval, observed)
     }
 
     fn finish(mut self, policy: &Policy<'_>) -> Course {

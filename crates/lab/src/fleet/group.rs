@@ -1,9 +1,10 @@
 //! Aggregates of a fleet that share bottlenecks, and what their connections see.
 
+use std::net::IpAddr;
 use std::sync::Arc;
 
 use trimtab_cc::Spec;
-use trimtab_fleet::{Context, Interval, Key, Point, Service, Sketch, Summary};
+use trimtab_fleet::{CONTROL, Context, Control, Interval, Key, Point, Service, Sketch, Summary};
 use trimtab_units::Duration;
 
 use super::bottleneck::{Bottleneck, Came, CrossCame};
@@ -62,10 +63,16 @@ pub(super) struct Group<'a> {
     memo: Arc<Memo>,
 }
 
+/// What some clusters of an aggregate's clients run next to what is tried.
+pub(super) type NextToIt = Option<(Control, Spec)>;
+
 /// What was seen of an aggregate in an interval.
 pub(super) struct Seen {
     /// Of its connections.
     pub(super) summary: Summary,
+    /// The same by the arm of each, and then by its arm in the next interval, where arms run side by
+    /// side.
+    pub(super) arms: Option<[[Summary; 2]; 2]>,
     /// Of the flows of others on their bottlenecks, for each entry of the scenario's `cross`.
     pub(super) cross: Vec<Summary>,
 }
@@ -98,12 +105,31 @@ impl<'a> Group<'a> {
     /// connections are the same for all.
     pub(super) fn seen(&self, n: u64, specs: &[Option<Spec>], sample: Sample) -> Arc<Vec<Seen>> {
         match sample {
-            Sample::Run => self.memo.get(n, specs, || self.look(n, specs, sample)),
-            Sample::Apart => Arc::new(self.look(n, specs, sample)),
+            Sample::Run => self.memo.get(n, specs, || self.look(n, specs, &[], sample)),
+            Sample::Apart => Arc::new(self.look(n, specs, &[], sample)),
         }
     }
 
-    fn look(&self, n: u64, specs: &[Option<Spec>], sample: Sample) -> Vec<Seen> {
+    /// The same for aggregates of which some run a control next to it.
+    pub(super) fn seen_by_arm(
+        &self,
+        n: u64,
+        specs: &[Option<Spec>],
+        controls: &[NextToIt],
+    ) -> Arc<Vec<Seen>> {
+        match controls.iter().all(Option::is_none) {
+            true => self.seen(n, specs, Sample::Run),
+            false => Arc::new(self.look(n, specs, controls, Sample::Run)),
+        }
+    }
+
+    fn look(
+        &self,
+        n: u64,
+        specs: &[Option<Spec>],
+        controls: &[NextToIt],
+        sample: Sample,
+    ) -> Vec<Seen> {
         let leader = self.fields[0];
         let Field { scenario, seed, .. } = leader;
         let shared = &scenario.links.shared;
@@ -116,23 +142,28 @@ impl<'a> Group<'a> {
         let mut gone: Vec<Vec<CrossCame>> = vec![Vec::new(); shared.cross.len()];
         for from in (0..count).step_by(on_each as usize) {
             let numbers = from..count.min(from + on_each);
-            let (mut members, mut connections) = (Vec::new(), Vec::new());
+            let (mut members, mut connections, mut chosen) = (Vec::new(), Vec::new(), Vec::new());
             for (member, field) in self.fields.iter().enumerate() {
                 for number in numbers.clone() {
                     let of = (u64::from(field.aggregate), n, number);
                     members.push(member);
+                    let control = controls.get(member).and_then(Option::as_ref);
+                    let drawn = control.filter(|(c, _)| field.arm(c, number, n) == CONTROL);
+                    chosen.push(drawn.map_or(specs[member], |(_, spec)| Some(*spec)));
                     connections.push(Connection::of(scenario, seed, sample, of, when));
                 }
             }
-            let chosen: Vec<Option<Spec>> = members.iter().map(|&member| specs[member]).collect();
             let (steered, others) = Bottleneck { connections, shared }.run(&chosen);
             members.iter().zip(steered).for_each(|(&member, one)| came[member].push(one));
             gone.iter_mut().zip(others).for_each(|(all, one)| all.push(one));
         }
         let cross: Vec<Summary> = gone.iter().map(|of| summary(of, &OF_OTHERS)).collect();
-        came.iter()
-            .map(|of| Seen { summary: summary(of, &REPORTED), cross: cross.clone() })
-            .collect()
+        let seen = |(member, of): (usize, &Vec<Came>)| {
+            let control = controls.get(member).and_then(Option::as_ref);
+            let arms = control.map(|(control, _)| self.fields[member].by_arm(control, n, of));
+            Seen { summary: summary(of, &REPORTED), arms, cross: cross.clone() }
+        };
+        came.iter().enumerate().map(seen).collect()
     }
 
     /// The same with one congestion control for all of them.
@@ -142,6 +173,28 @@ impl<'a> Group<'a> {
 }
 
 impl Field<'_> {
+    /// The arm of a connection by its number: clients are spread evenly over the prefix, as one of
+    /// each of 16 clusters after the other.
+    fn arm(&self, control: &Control, number: u64, n: u64) -> usize {
+        let prefix = self.key().prefix;
+        let host = (number % 16 * 16 + number / 16 % 16) as u8;
+        let client = match prefix.address() {
+            IpAddr::V4(base) => IpAddr::from((base.to_bits() | u32::from(host)).to_be_bytes()),
+            other => other,
+        };
+        control.arm(&prefix, client, self.interval(n))
+    }
+
+    /// What connections saw by their arm, and then by that of the next interval.
+    fn by_arm(&self, control: &Control, n: u64, came: &[Came]) -> [[Summary; 2]; 2] {
+        let mut parts = [[(); 2]; 2].map(|arms| arms.map(|()| Vec::new()));
+        for (number, one) in (0..).zip(came) {
+            let [now, next] = [n, n + 1].map(|n| self.arm(control, number, n));
+            parts[now][next].push(*one);
+        }
+        parts.map(|arms| arms.map(|part| summary(&part, &REPORTED)))
+    }
+
     /// Its key: a /24 of its own.
     pub(super) fn key(&self) -> Key {
         let [_, b, c, d] = self.aggregate.to_be_bytes();

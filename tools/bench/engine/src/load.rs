@@ -36,7 +36,7 @@ pub(crate) fn report(aggregate: u64, interval: u64, version: u64) -> String {
     summary.set("throughput", throughput).expect("a statistic");
     summary.set("loss", loss).expect("a statistic");
     let key = format!("tv/{}", prefix(aggregate)).parse().expect("a key");
-    let report = Report { key, interval: Interval(interval), version, summary };
+    let report = Report { key, interval: Interval(interval), version, summary, next: None };
     STANDARD.encode(report.encode().expect("a report"))
 }
 

@@ -54,7 +54,8 @@ fn a_rule_that_does_harm_to_a_thousand_connections_is_stopped_within_30_s() {
     let edge = Arc::new(Edge::alone());
     for network in 0..250 {
         let knobs = vec![("delta".to_owned(), 0.01)];
-        let configuration = Configuration { version: 1, algorithm: "copa".to_owned(), knobs };
+        let (version, algorithm) = (1, "copa".to_owned());
+        let configuration = Configuration { version, algorithm, knobs, control: None };
         let force = InForce { configuration, interval: Duration::from_secs(86_400) };
         edge.learn(format!("tv/10.0.{network}.0/24").parse().unwrap(), force);
     }

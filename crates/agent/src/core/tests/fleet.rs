@@ -1,6 +1,6 @@
 //! Connections that the engine of a fleet configures.
 
-use trimtab_fleet_client::edge::{Configuration, InForce, Key};
+use trimtab_fleet_client::edge::{Configuration, Control, InForce, Key};
 
 use super::*;
 
@@ -21,7 +21,8 @@ const DAY: Duration = Duration::from_secs(86_400);
 
 fn force(version: u64, algorithm: &str, knobs: &[(&str, f64)]) -> InForce {
     let knobs = knobs.iter().map(|(knob, value)| ((*knob).to_owned(), *value)).collect();
-    let configuration = Configuration { version, algorithm: algorithm.to_owned(), knobs };
+    let algorithm = algorithm.to_owned();
+    let configuration = Configuration { version, algorithm, knobs, control: None };
     InForce { configuration, interval: DAY }
 }
 
@@ -81,6 +82,33 @@ fn knobs_follow_the_engine_and_what_is_seen_counts_for_what_was_in_force() {
         assert_eq!((of, *version, *connections), (&key(), expected, 1), "each version counts");
         assert!((mbps - 12.0).abs() < 0.1, "{mbps}");
     }
+}
+
+/// Half of the clusters of clients run the control, each its own knobs, and count for its version.
+#[test]
+fn clients_of_the_control_get_its_knobs_and_are_reported_with_it() {
+    let (fake, edge) = (Fake::default(), Arc::new(Edge::alone()));
+    let pipes: Vec<_> =
+        (0..16).map(|n| fake.open("10.0.0.1:443", &format!("192.0.2.{}:5000", 16 * n)).0).collect();
+    let mut tried = force(8, "copa", &[("delta", 0.1)]);
+    let (algorithm, knobs) = ("copa".to_owned(), vec![("delta".to_owned(), 0.3)]);
+    tried.configuration.control =
+        Some(Control { version: 7, algorithm, knobs, share: 0.5, seed: 5 });
+    edge.learn(key(), tried.clone());
+    let mut core = Core::with_edge(fake.clone(), config(RULE), Some(Arc::clone(&edge)), Time::ZERO);
+    let now = pass(&mut core, &fake, Time::ZERO, 3.0);
+    let mut arms = [0, 0];
+    for (n, pipe) in (0..16_u8).zip(&pipes) {
+        let client = Some([192, 0, 2, 16 * n].into());
+        let is_control = tried.control_for(&key(), client, edge.interval(&tried)).is_some();
+        assert_eq!(pipe.borrow().knobs["delta"], if is_control { 0.3 } else { 0.1 }, "{n}");
+        arms[usize::from(is_control)] += 1;
+        let (id, slot) = (FlowId(u64::from(n) + 1), u32::from(n));
+        core.on_event(&Event { id, slot, at: now, kind: close(pipe) }, now);
+    }
+    let counts: Vec<(u64, u64)> = reports(&edge).iter().map(|of| (of.1, of.2)).collect();
+    assert_eq!(counts, [(7, arms[1]), (8, arms[0])]);
+    assert!(arms[0] > 0 && arms[1] > 0, "{arms:?}");
 }
 
 /// The end, with the sums of a connection.

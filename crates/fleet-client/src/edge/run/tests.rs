@@ -71,7 +71,8 @@ fn reporting(engine: &StandIn) -> (Reporting, tempfile::TempDir) {
 
 fn force(version: u64, interval: Duration) -> InForce {
     let knobs = vec![("gamma".to_owned(), 12.5)];
-    let configuration = Configuration { version, algorithm: "vivace".to_owned(), knobs };
+    let algorithm = "vivace".to_owned();
+    let configuration = Configuration { version, algorithm, knobs, control: None };
     InForce { configuration, interval }
 }
 
@@ -89,6 +90,38 @@ fn what_is_in_force_is_kept_when_an_edge_is_dropped() {
 }
 
 /// Puts a report for each service into the outbox.
+/// An engine that knows no controls sends none, and one that an edge cannot run is refused whole.
+#[test]
+fn a_control_comes_with_its_configuration() {
+    let control = json!({
+        "version": 3, "algorithm": "cubic", "knobs": {}, "share": 0.25, "seed": u64::MAX,
+    });
+    let read = |control: &Value| {
+        let mut configuration = vivace(100.0);
+        configuration["control"] = control.clone();
+        let item = item("203.0.113.0/24", 4, &configuration);
+        super::configuration(&serde_json::from_value(item).unwrap()).map(|(_, read)| read.control)
+    };
+    let (algorithm, knobs) = ("cubic".to_owned(), Vec::new());
+    let expected = Control { version: 3, algorithm, knobs, share: 0.25, seed: u64::MAX };
+    assert_eq!(read(&control), Ok(Some(expected)));
+    assert_eq!(read(&Value::Null), Ok(None));
+    for (key, value, why) in [
+        ("algorithm", json!("newer"), "there is no algorithm"),
+        ("share", json!(0.9), "at most 0.5"),
+        ("seed", Value::Null, "it has no seed"),
+        ("knobs", Value::Null, "it has no knobs"),
+    ] {
+        let mut wrong = control.clone();
+        wrong[key] = value;
+        let error = read(&wrong).unwrap_err();
+        assert!(
+            error.contains("is left as it was: its control: ") && error.contains(why),
+            "{error}"
+        );
+    }
+}
+
 fn add_reports(reporting: &mut Reporting, services: &[&str]) {
     let mut book = Book::default();
     for service in services {

@@ -1,6 +1,6 @@
 //! Ways to choose, without a fleet around them.
 
-use trimtab_fleet::Sketch;
+use trimtab_fleet::{Control, Sketch};
 
 use super::*;
 use crate::fleet::connection::generator;
@@ -76,6 +76,33 @@ fn epsilon_greedy_leaves_the_best_arm_now_and_then() {
     assert!((240..=360).contains(&others), "{others} of 4000");
 }
 
+/// Each connection runs what the arm of its cluster does. On a link of its own it sees what it would
+/// if all ran that.
+#[test]
+fn arms_side_by_side_divide_the_connections_of_an_interval() {
+    let text = FLEET.replace("connections = 2", "connections = 32").replace("300", "1");
+    let scenario = FleetScenario::parse(&text).unwrap();
+    let fleet = Fleet::new(&scenario, 1);
+    let groups = Group::all(&fleet, &scenario.services[0]);
+    let [cubic, bbr] = ["cubic", "bbr"].map(|name| name.parse::<Spec>().unwrap());
+    let arms = |tried: Spec, control: Spec| {
+        let (algorithm, knobs) = (control.algorithm().name.to_owned(), Vec::new());
+        let drawn = Control { version: 1, algorithm, knobs, share: 0.5, seed: 3 };
+        let seen = groups[0].seen_by_arm(5, &[Some(tried)], &[Some((drawn, control))]);
+        (seen[0].summary.clone(), seen[0].arms.clone().unwrap())
+    };
+    let (whole, [ours, theirs]) = arms(bbr, cubic);
+    let count = |arms: &[Summary; 2]| arms[0].connections() + arms[1].connections();
+    assert_eq!((count(&ours) + count(&theirs), whole.connections()), (32, 32));
+    assert!(count(&ours) >= 8 && count(&theirs) >= 8);
+    assert_eq!((&ours, &theirs), (&arms(bbr, bbr).1[0], &arms(cubic, cubic).1[1]));
+    assert_ne!(ours, arms(cubic, bbr).1[0]);
+    assert_eq!(
+        whole.connections(),
+        groups[0].seen(5, &[Some(bbr)], Sample::Run)[0].summary.connections()
+    );
+}
+
 #[test]
 fn aggregates_have_keys_of_their_own_and_the_day_goes_through_their_contexts() {
     let scenario = FleetScenario::parse(FLEET).unwrap();
@@ -121,7 +148,7 @@ fn only_the_last_third_is_late() {
     for n in 0..72_u32 {
         let mut summary = Summary::new(1);
         summary.set("rtt", Sketch::of([f64::from(n)])).unwrap();
-        let seen = Seen { summary, cross: Vec::new() };
+        let seen = Seen { summary, arms: None, cross: Vec::new() };
         course.note(&scenario, &seen, f64::from(n));
     }
     assert_eq!((course.rewards.len(), course.rewards[71]), (72, 71.0));

@@ -25,7 +25,7 @@ initial_rate = 1
 "#;
 
 fn seen(connections: u64) -> Vec<Seen> {
-    vec![Seen { summary: Summary::new(connections), cross: Vec::new() }]
+    vec![Seen { summary: Summary::new(connections), arms: None, cross: Vec::new() }]
 }
 
 #[test]
