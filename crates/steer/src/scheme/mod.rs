@@ -148,6 +148,7 @@ pub(crate) enum Problem {
     Muses(#[from] MusesError),
     #[error(transparent)]
     Plugin(#[from] PluginNameError),
+    #[error(transparent)]
     Rival(#[from] RivalTextError),
     #[error(transparent)]
     Stack(#[from] StackCcError),
