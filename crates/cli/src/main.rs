@@ -90,7 +90,7 @@ fn main() -> ExitCode {
     match run(cli) {
         Ok(code) => ExitCode::from(code),
         Err(failure) => {
-            eprintln!("error: {}", failure);
+            eprintln!("error: {failure}");
             ExitCode::from(failure.code)
         }
     }

@@ -15,7 +15,6 @@ use crate::outside::{Dial, Outside};
 
 /// What governs the window.
 #[derive(Clone, Debug)]
-#[expect(clippy::large_enum_variant, reason = "one a flow, and nearly all are algorithms")]
 pub enum Governor {
     /// An algorithm, or several that take over from each other, under steering or not.
     Driven(Driver),

@@ -50,7 +50,7 @@ pub struct Recipe {
 }
 
 impl Recipe {
-    /// The scenario, from a folder of scenarios. `quick` keeps one seed and [a few](QUICK_POINTS) points of the
+    /// The scenario, from a folder of scenarios. `quick` keeps one seed and a few points of the
     /// grid, which shows that it works and says little of the paper.
     ///
     /// # Errors

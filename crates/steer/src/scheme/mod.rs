@@ -129,9 +129,7 @@ pub struct SchemeError {
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub(crate) enum Problem {
     #[error("unknown congestion control; {}there are {}; `trimtab cc list` describes them", hint(.suggestion), names().join(", "))]
-    Unknown {
-        suggestion: Option<String>,
-    },
+    Unknown { suggestion: Option<String> },
     #[error("{0}")]
     Spec(SpecError),
     #[error(transparent)]
