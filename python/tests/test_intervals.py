@@ -223,6 +223,15 @@ def test_a_course_of_actions_is_worth_the_sum_of_its_steps() -> None:
     fork = env.fork()
     actions = np.linspace(-1, 2, 40, dtype=np.float32)
     assert fork.play(actions) == pytest.approx(sum(env.step(a)[1] for a in actions), rel=1e-12)
+    whole = trimtab.RateEnv(traces="cellular:seed=1", duration="2s")
+    with pytest.raises(RuntimeError, match="reset the environment first"):
+        whole.play(actions)
+    whole.reset(seed=1)
+    fork, earned, over = whole.fork(), 0.0, False
+    while not over:
+        _, reward, _, over, _ = whole.step(np.float32(1))
+        earned += reward
+    assert fork.play(np.ones(10_000, dtype=np.float32)) == pytest.approx(earned, rel=1e-12)
     with pytest.raises(ValueError, match="by name only"):
         trimtab.RateEnv(reward=aurora).play(actions)
 

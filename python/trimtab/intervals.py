@@ -137,7 +137,12 @@ class IntervalEnv(gym.Env[Floats, Floats]):
         return fork
 
     def play(self, actions: Any) -> float:
-        """Take a course of actions without a look in between. Gives the sum of its rewards, by name."""
+        """Take a course of actions without a look in between. Gives the sum of its rewards, by name.
+
+        What lies beyond the end of the episode earns nothing.
+        """
+        if not self._begun:
+            raise RuntimeError("reset the environment first")
         if not self.task.named:
             raise ValueError("play() knows rewards by name only: step through it, and sum your own")
         return self._batch.native.play(np.ascontiguousarray(actions, np.float32).reshape(-1))[0]

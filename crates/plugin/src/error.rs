@@ -17,13 +17,6 @@ pub struct PluginError {
     pub(crate) problem: Problem,
 }
 
-impl PluginError {
-    /// What is wrong, and what to do.
-    pub fn problem(&self) -> &Problem {
-        &self.problem
-    }
-}
-
 /// What is wrong with an algorithm from outside.
 #[derive(Debug, thiserror::Error)]
 pub enum Problem {
@@ -107,7 +100,7 @@ pub enum Problem {
     #[error("{0}")]
     Class(String),
     /// A monitor interval is none.
-    #[error("{0:?} is no interval: give e.g. \"1rtt\" or \"20ms\"")]
+    #[error("{0:?} is no interval: give e.g. \"1rtt\" or \"20ms\", of 1 ms or more")]
     Interval(String),
     /// The runtime refuses the model.
     #[error("the model cannot be used: {0}; export it as ONNX with static shapes and float32")]

@@ -202,6 +202,11 @@ fn an_instance_that_fails_keeps_its_window_and_shows_the_traceback() {
             vec!["A.on_loss returned {'window_bytes': 'many'}: give numbers"],
         ),
         (
+            "reads",
+            "def on_ack(self, ack):\n        return input()",
+            vec!["EOFError", "line 5, in on_ack"],
+        ),
+        (
             "dies",
             "def on_ack(self, ack):\n        import os\n        os._exit(3)",
             vec!["the Python process ended (exit status: 3): look above"],

@@ -112,6 +112,11 @@ impl PyPaths {
 }
 
 impl Paths {
+    /// Whether the plug-ins among the rivals have worked so far.
+    fn check(&self) -> PyResult<()> {
+        self.prepared.check_plugs().map_err(refuse)
+    }
+
     /// The run of a number. Of one path, number 7 is the run that `compare` has with seed 7.
     fn job(&self, number: u64) -> Job {
         let jobs = &self.prepared.plan.jobs;
@@ -195,6 +200,9 @@ impl PyArenas {
             "window" => Knob::Window,
             other => return Err(refuse(format!("knob={other:?}: write rate or window"))),
         };
+        if start.is_some_and(|start| !start.is_finite()) {
+            return Err(refuse("start is no finite number: write e.g. start=4"));
+        }
         if !(low > 0.0 && low < high && high.is_finite()) {
             return Err(refuse(format!("low={low}, high={high}: write 0 < low < high")));
         }
@@ -247,6 +255,9 @@ impl PyArenas {
         numbers: Vec<u64>,
         start: Option<f64>,
     ) -> PyResult<()> {
+        if start.is_some_and(|start| !start.is_finite()) {
+            return Err(refuse("start is no finite number: write e.g. {\"start\": 4}"));
+        }
         if which.len() != numbers.len() {
             return Err(refuse(format!("{} places but {} numbers", which.len(), numbers.len())));
         }
@@ -259,7 +270,7 @@ impl PyArenas {
         for (i, arena) in which.into_iter().zip(fresh) {
             self.arenas[i] = arena;
         }
-        Ok(())
+        self.paths.check()
     }
 
     /// Takes an action of each agent and runs an interval of each episode, then fills what comes of
@@ -275,6 +286,7 @@ impl PyArenas {
     ) -> PyResult<()> {
         let actions = self.actions(py, &actions)?;
         py.detach(|| self.run(&actions));
+        self.paths.check()?;
         self.look(py, observations, measures)?;
         let agents = self.paths.agents;
         let earned = self.arenas.iter().flat_map(|a| (0..agents).map(|agent| a.reward(agent)));
@@ -317,6 +329,10 @@ impl PyArenas {
         let play = |(place, arena): (usize, &mut Arena)| {
             let mut sums = vec![0.0; agents];
             for step in actions.chunks(count) {
+                // What is over earns nothing more.
+                if arena.is_done() {
+                    break;
+                }
                 arena.step(&step[place * agents..(place + 1) * agents]);
                 sums.iter_mut().enumerate().for_each(|(i, sum)| *sum += arena.reward(i));
             }
@@ -329,16 +345,22 @@ impl PyArenas {
             }
             arenas.par_iter_mut().enumerate().map(play).collect()
         });
+        self.paths.check()?;
         Ok(sums.concat())
     }
 
     /// So many equal copies of each episode, all copies of the first one first.
-    fn fork(&self, copies: usize) -> Self {
+    fn fork(&self, copies: usize) -> PyResult<Self> {
+        if let Some(plugin) = self.paths.prepared.plug_without_copies() {
+            return Err(refuse(format!(
+                "{plugin} cannot be copied, so nothing forks next to it: give it `clone`, or take another rival"
+            )));
+        }
         let each = |arena: &Arena| vec![arena.clone(); copies];
         let arenas: Vec<Arena> = self.arenas.iter().flat_map(each).collect();
         let (seen, measures) =
             (vec![0.0; self.seen.len() * copies], vec![0.0; self.measures.len() * copies]);
-        Self { paths: self.paths.clone(), rules: self.rules.clone(), arenas, seen, measures }
+        Ok(Self { paths: self.paths.clone(), rules: self.rules.clone(), arenas, seen, measures })
     }
 
     /// Events simulated so far, over all episodes.

@@ -261,7 +261,7 @@ fn figures() {
         "{e}"
     );
     let e = unwritten(dir.path(), &["--plot", "axis=a.svg"]);
-    assert!(e.contains("needs one of rtt, buffer, loss, jitter and flows"), "{e}");
+    assert!(e.contains("needs one of rtt, buffer, loss, jitter, flows and rivals"), "{e}");
     let e = unwritten(dir.path(), &["--plot", "period=a.svg"]);
     assert!(e.contains("as floo:every=3s and floo:every=12s"), "{e}");
     assert!(fs::read_dir(dir.path()).unwrap().next().is_none(), "nothing is written");

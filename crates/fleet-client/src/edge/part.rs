@@ -107,8 +107,8 @@ impl Part {
         self.seen.request_times.extend(times);
     }
 
-    /// Hands in what it saw of an interval that is over, and gives the configuration where there is
-    /// another one than it runs: that of the control, where its client is of that arm. The caller has the connection run it.
+    /// Hands in what it saw of an interval that is over, and gives the configuration where it is to run
+    /// another one. Where its client is of the control's arm, that is the control's.
     pub fn follow(&mut self, edge: &Edge) -> Option<Configuration> {
         let force = edge.in_force(&self.key)?;
         let interval = edge.interval(&force);

@@ -14,9 +14,8 @@ pub struct Claim {
     pub quantity: Quantity,
     /// The scheme whose quantity it is.
     pub scheme: String,
-    /// The scheme that it is compared with, or `best fixed`: the best that is not steered. Without one, and
-    /// without `versus_at`, the quantity itself is compared with the paper's, and else by how many percent the
-    /// scheme is better.
+    /// The scheme that it is compared with, or `best fixed`: the best that is not steered. With one, or
+    /// with `versus_at`, ours is by how many percent the scheme is better. Without, it is the quantity.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub versus: Option<String>,
     /// The application whose runs count, by its name in the results [default: the first].

@@ -294,6 +294,11 @@ impl Prepared {
         &found.unwrap_or_else(|| unreachable!("it was loaded before the first run")).1
     }
 
+    /// The first algorithm from outside that cannot be copied, by its name.
+    pub fn plug_without_copies(&self) -> Option<&str> {
+        self.plugs.iter().find(|(_, plug)| !plug.forks()).map(|(_, plug)| plug.spec().algorithm().name)
+    }
+
     /// Whether all algorithms from outside have worked so far.
     ///
     /// # Errors

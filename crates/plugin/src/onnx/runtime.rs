@@ -35,7 +35,7 @@ impl Runtime {
 
     /// The first number of the model's first output.
     pub(super) fn ask(&self, input: Vec<f32>) -> Result<f32, String> {
-        let gone = "the runtime failed in it, as printed above";
+        let gone = "the runtime failed in it, as printed above: export it as ONNX with static shapes and float32";
         let (answer, answered) = channel();
         let questions = self.questions.lock().unwrap_or_else(PoisonError::into_inner).clone();
         questions.send((input, answer)).map_err(|_| gone.to_owned())?;

@@ -29,7 +29,7 @@ struct Class {
     terms: Terms,
 }
 
-/// Loads a class, by a worker that this thread keeps.
+/// Loads a class, by a worker that ends once it has described it.
 pub(crate) fn load(settings: &PluginSettings, fault: &'static Fault) -> Result<Loaded, Problem> {
     static LOADED: AtomicU64 = AtomicU64::new(0);
     let path = settings.path.canonicalize();
@@ -41,7 +41,7 @@ pub(crate) fn load(settings: &PluginSettings, fault: &'static Fault) -> Result<L
     let knobs: &'static [Knob] = knobs(&description)?.leak();
     let manages_recovery = description.manages_recovery;
     let plugin = LOADED.fetch_add(1, Ordering::Relaxed);
-    worker::keep(plugin, worker);
+    drop(worker);
     let (name, about) = (description.name.clone(), description.about.clone());
     let terms = Terms { every, knobs, manages_recovery, fault };
     let class: &'static Class = Box::leak(Box::new(Class { plugin, source, description, terms }));

@@ -168,8 +168,11 @@ def main():
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     requests = os.fdopen(os.dup(0), "rb")
     answers = os.fdopen(os.dup(1), "wb")
-    # What the user prints is no answer.
+    # What the user prints is no answer, and what the user's code reads is no request.
     os.dup2(2, 1)
+    nothing = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(nothing, 0)
+    os.close(nothing)
 
     def say(bits, window, rate, text=""):
         encoded = text.encode()

@@ -224,8 +224,3 @@ pub(super) fn of_this_thread(plugin: u64, source: &Source) -> Result<Shared, Str
         Ok(worker)
     })
 }
-
-/// Keeps a worker for what this thread builds.
-pub(super) fn keep(plugin: u64, worker: Worker) {
-    WORKERS.with_borrow_mut(|workers| workers.insert(plugin, Arc::new(Mutex::new(worker))));
-}
