@@ -296,7 +296,10 @@ impl Prepared {
 
     /// The first algorithm from outside that cannot be copied, by its name.
     pub fn plug_without_copies(&self) -> Option<&str> {
-        self.plugs.iter().find(|(_, plug)| !plug.forks()).map(|(_, plug)| plug.spec().algorithm().name)
+        self.plugs
+            .iter()
+            .find(|(_, plug)| !plug.forks())
+            .map(|(_, plug)| plug.spec().algorithm().name)
     }
 
     /// Whether all algorithms from outside have worked so far.
