@@ -141,10 +141,10 @@ class IntervalEnv(gym.Env[Floats, Floats]):
 
         What lies beyond the end of the episode earns nothing.
         """
-        if not self._begun:
-            raise RuntimeError("reset the environment first")
         if not self.task.named:
             raise ValueError("play() knows rewards by name only: step through it, and sum your own")
+        if not self._begun:
+            raise RuntimeError("reset the environment first")
         return self._batch.native.play(np.ascontiguousarray(actions, np.float32).reshape(-1))[0]
 
     @staticmethod
