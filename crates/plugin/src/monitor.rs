@@ -5,6 +5,7 @@
 //! al., NSDI 2015, §3.1): a policy that needs that keeps a history.
 
 use trimtab_cc::{Ack, Config, Loss, Sent};
+use trimtab_steer::select::Slope;
 use trimtab_units::{Bytes, Duration, Rate, Time};
 
 /// An observation's name, with its unit at the end, and what it is.
@@ -106,7 +107,7 @@ struct Running {
     sent: Bytes,
     acked: Bytes,
     lost: Bytes,
-    rtts: Line,
+    rtts: Slope,
     rtt_min: Duration,
     cwnd_limited: bool,
 }
@@ -166,7 +167,7 @@ impl Monitor {
             sent: Bytes::ZERO,
             acked: Bytes::ZERO,
             lost: Bytes::ZERO,
-            rtts: Line::default(),
+            rtts: Slope::default(),
             rtt_min: Duration::MAX,
             cwnd_limited: false,
         });
@@ -186,7 +187,7 @@ impl Monitor {
         running.cwnd_limited |= ack.cwnd_limited;
         if let Some(rtt) = ack.rtt {
             running.rtt_min = running.rtt_min.min(rtt);
-            running.rtts.add(ack.now.since(running.began).as_secs_f64(), rtt.as_secs_f64());
+            running.rtts.add(1.0, ack.now.since(running.began).as_secs_f64(), rtt.as_secs_f64());
         }
     }
 
@@ -213,8 +214,8 @@ impl Monitor {
         let packets = |bytes: Bytes| bytes.ratio(self.mss);
         let counted = ended.acked + ended.lost;
         let (srtt_ms, min_rtt_ms) = (self.srtt.as_millis_f64(), self.min_rtt.as_millis_f64());
-        let rtt_ms = ended.rtts.mean().map_or(srtt_ms, |seconds| seconds * 1e3);
-        let is_sampled = ended.rtt_min != Duration::MAX;
+        let is_sampled = ended.rtts.samples() > 0.0;
+        let rtt_ms = if is_sampled { 1e3 * ended.rtts.mean() } else { srtt_ms };
         Some(Observation {
             now_ms: now.since(Time::ZERO).as_millis_f64(),
             interval_ms: length.as_millis_f64(),
@@ -238,36 +239,6 @@ impl Monitor {
             rate_mbps: applied.rate.unwrap_or_else(|| applied.window / self.srtt).mbps(),
             cwnd_limited: f64::from(u8::from(ended.cwnd_limited)),
         })
-    }
-}
-
-/// A straight line by least squares, in Welford's way, which loses no digits.
-#[derive(Clone, Copy, Debug, Default)]
-struct Line {
-    n: f64,
-    x: f64,
-    y: f64,
-    xx: f64,
-    xy: f64,
-}
-
-impl Line {
-    fn add(&mut self, x: f64, y: f64) {
-        self.n += 1.0;
-        let (dx, dy) = (x - self.x, y - self.y);
-        self.x += dx / self.n;
-        self.y += dy / self.n;
-        self.xx += dx * (x - self.x);
-        self.xy += dx * (y - self.y);
-    }
-
-    fn mean(&self) -> Option<f64> {
-        (self.n > 0.0).then_some(self.y)
-    }
-
-    /// Zero where there is no line.
-    fn slope(&self) -> f64 {
-        if self.n >= 2.0 && self.xx > 0.0 { self.xy / self.xx } else { 0.0 }
     }
 }
 
