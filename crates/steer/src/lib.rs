@@ -5,8 +5,8 @@
 //! transports, and what transports knows nothing of QoE.
 //!
 //! Without features it needs no std, only an allocator: reports, actions, [`Driver`] and [`Mortise`].
-//! So do the features `select` (the choice of an algorithm) and `rivals` (those with a file). What needs std is a feature: `lstm`
-//! (Muses' network), `customize` (PCC customization), `safety` (holdback and guard) and `scheme`
+//! So do the features `select` (the choice of an algorithm) and `rivals` (those with a file). What
+//! needs std is a feature: `lstm` (Muses' network), `customize` (PCC customization), `safety` (holdback and guard) and `scheme`
 //! (steerings by name, which needs all of these).
 //!
 //! What to read first: Mortise (NSDI 2026) §3, then `report.rs`.

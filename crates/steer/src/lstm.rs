@@ -37,8 +37,9 @@ fn one_line(problem: &impl std::fmt::Display) -> String {
     problem.to_string().chars().map(shown).collect()
 }
 
-/// A layer of an LSTM: for each of its inputs, and then for each of its own units, a row of weights of all gates. So a step adds
-/// rows, which a processor does several numbers at a time without changing the order of any sum.
+/// A layer of an LSTM: for each of its inputs, and then for each of its own units, a row of weights of
+/// all gates. So a step adds rows, which a processor does several numbers at a time without changing
+/// the order of any sum.
 #[derive(Debug)]
 pub(crate) struct Layer {
     rows: Vec<f32>,

@@ -97,7 +97,8 @@ pub enum FigureError {
     NoSeries,
     /// No axis has several values, or several do.
     #[error(
-        "the figure `axis` needs one of rtt, buffer, loss, jitter, flows and rivals to have several values, and the others one"
+        "the figure `axis` needs one of rtt, buffer, loss, jitter, flows and rivals to have several values, \
+         and the others one"
     )]
     NoAxis,
     /// No schemes differ in how often they choose.
