@@ -5,14 +5,15 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
-use trimtab_fleet_client::ServiceInfo;
+use trimtab_fleet_client::{Name, SafeOrder, ServiceInfo};
 
 use crate::clock::now_ms;
 use crate::engine::Engine;
 use crate::error::Error;
+use crate::learning::Learning;
 use crate::logging::{log, warn};
 use crate::safe;
-use crate::store::{Due, Line, StoreError, Use};
+use crate::store::{Closed, Decide, Due, Line, Open, Shown, StoreError, Use};
 use crate::studies::{self, Looked};
 
 /// Aggregates of one commit: enough to make it cheap, few enough not to hold up reports.
@@ -233,19 +234,15 @@ fn close_some(engine: &Engine, service: &ServiceInfo, since_ms: i64) -> Result<M
     let learning = engine.learning();
     let through_ms = through * service.interval_ms;
     let due = Due { service: &service.name, through: through_ms, limit: COMMIT_MAX, now_ms: now };
-    let mut oldest = through_ms;
-    let kept_safe = engine.safe.of(&service.name);
-    // By what is decided on: a transaction that is tried again decides again.
-    let mut shown = BTreeMap::new();
-    let (closed, changed) = engine.store.close(&due, &mut |open| {
-        oldest = oldest.min(open.interval);
-        let closed = match &kept_safe {
-            Some(order) => safe::close(order),
-            None => learning.decide(open, due.now_ms)?,
-        };
-        shown.insert((open.name.clone(), open.interval), closed.shown.clone());
-        Ok(closed)
-    })?;
+    let mut deciding = Deciding {
+        learning: &*learning,
+        kept_safe: engine.safe.of(&service.name),
+        now_ms: now,
+        oldest: through_ms,
+        shown: BTreeMap::new(),
+    };
+    let (closed, changed) = engine.store.close(&due, &mut deciding)?;
+    let Deciding { oldest, shown, .. } = deciding;
     engine.metrics.shown(&service.name, shown.values().flatten());
     // How late an interval is, where it could be closed since then.
     let late_ms = |begins_ms: i64| {
@@ -262,6 +259,33 @@ fn close_some(engine: &Engine, service: &ServiceInfo, since_ms: i64) -> Result<M
     }
     engine.health.beat(now_ms(), late_ms(oldest));
     Ok(More::Due)
+}
+
+/// Decides on what is due of a service.
+struct Deciding<'a> {
+    learning: &'a dyn Learning,
+    kept_safe: Option<SafeOrder>,
+    now_ms: i64,
+    /// When the oldest interval begins that was decided on.
+    oldest: i64,
+    /// What the decisions show, by what is decided on: a transaction that is tried again decides again.
+    shown: BTreeMap<(Name, i64), Vec<Shown>>,
+}
+
+impl Decide for Deciding<'_> {
+    fn on(&mut self, open: &[Open]) -> Vec<Result<Closed, String>> {
+        let closed = match &self.kept_safe {
+            Some(order) => open.iter().map(|_| Ok(safe::close(order))).collect(),
+            None => self.learning.decide(open, self.now_ms),
+        };
+        for (open, closed) in open.iter().zip(&closed) {
+            self.oldest = self.oldest.min(open.interval);
+            if let Ok(closed) = closed {
+                self.shown.insert((open.name.clone(), open.interval), closed.shown.clone());
+            }
+        }
+        closed
+    }
 }
 
 #[cfg(test)]

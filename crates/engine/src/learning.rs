@@ -54,9 +54,10 @@ pub(crate) trait Learning: Send + Sync {
     /// The configuration of an aggregate of which nobody has heard; none where there is no such service.
     fn first(&self, name: &Name) -> Option<String>;
 
-    /// Closes an interval, and says what is in force from now on; or why nothing can be decided,
-    /// since what is kept of the aggregate is not understood. Then nothing of it is changed.
-    fn decide(&self, open: &Open, now_ms: i64) -> Result<Closed, String>;
+    /// Closes intervals, each of another aggregate, on all cores, and says of each what is in force
+    /// from now on; or why nothing can be decided, since what is kept of the aggregate is not
+    /// understood. Then nothing of it is changed. None goes by what another of them found.
+    fn decide(&self, open: &[Open], now_ms: i64) -> Vec<Result<Closed, String>>;
 
     /// Why it was decided so, as JSON for people and programs, from what [`Learning::decide`] left of it.
     fn explain(&self, name: &Name, decided: &Decided) -> serde_json::Value;

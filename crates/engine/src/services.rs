@@ -4,11 +4,12 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use rayon::prelude::*;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use trimtab_fleet::{
     Aggregate, Chosen, Commons, Configuration, Control, Decision, Ended, Hold, Interval, Key,
-    OPEN_MAX, Observed, Report, Service, ServiceError, Summary,
+    OPEN_MAX, Observed, Point, Report, Service, ServiceError, Summary,
 };
 use trimtab_fleet_client::{KnobInfo, Name, ServiceInfo};
 use trimtab_steer::customize::{Alarm, Outcome, Purpose};
@@ -16,7 +17,7 @@ use trimtab_units::{Duration, Time};
 
 use crate::config::ConfigError;
 use crate::learning::{About, Held, Learning, Wish};
-use crate::store::{Closed, Decided, Lengths, Open, Shown};
+use crate::store::{Closed, Decided, Lengths, Open, Shown, sound};
 use crate::studies::Plans;
 
 /// The services of a folder.
@@ -41,6 +42,9 @@ impl Found {
         Self { knobs: cube(service), others: others(service), commons: Commons::default() }
     }
 }
+
+/// A point of the unit cube, and what it brought more than what is safe.
+type Finding = (Point, f64);
 
 /// A knob, its least and largest value, and whether equal steps are equal factors.
 type Range = (String, f64, f64, bool);
@@ -172,11 +176,12 @@ impl Services {
     }
 
     /// Keeps what a decision has found for others.
-    fn keep(&self, service: &Service, decision: &Decision) {
-        if let Some((point, advantage)) = decision.finding(service) {
-            let mut found = self.found.lock().unwrap_or_else(PoisonError::into_inner);
-            let name = service.name().as_str().to_owned();
-            let found = found.entry(name).or_insert_with(|| Found::new(service));
+    fn keep(&self, service: &str, findings: Vec<Finding>) {
+        let Some(service) = self.all.get(service).filter(|_| !findings.is_empty()) else { return };
+        let mut found = self.found.lock().unwrap_or_else(PoisonError::into_inner);
+        let name = service.name().as_str().to_owned();
+        let found = found.entry(name).or_insert_with(|| Found::new(service));
+        for (point, advantage) in findings {
             found.commons.add(&point, advantage);
         }
     }
@@ -184,6 +189,100 @@ impl Services {
     fn find(&self, name: &Name) -> Result<(&Service, Key), String> {
         let service = self.all.get(&name.service).ok_or("the engine has no such service now")?;
         Ok((service, key(name)?))
+    }
+
+    /// Closes an interval, and adds what that has found for others.
+    fn decide_on(
+        &self,
+        open: &Open,
+        now_ms: i64,
+        findings: &mut Vec<Finding>,
+    ) -> Result<Closed, String> {
+        let (service, key) = match self.find(&open.name) {
+            Ok(found) => found,
+            Err(e) => return Ok(untouched(&format!("Nothing was learnt: {e}."))),
+        };
+        let mut aggregate = self.load(&key, open.version, open.state.as_deref())?;
+        let interval = interval_at(service, open.interval);
+        let version = open.version as u64;
+        let mut reported = by_version(open);
+        // Nothing later was in force.
+        reported.retain(|reported, _| *reported <= version);
+        let due = aggregate.part_in(interval);
+        let studies = self.plans.of(&open.studies, service);
+        let seen = reported.remove(&version).unwrap_or_default();
+        // Each is compared with what was tried next to it.
+        let controls = aggregate.open_intervals().filter_map(|at| aggregate.control_in(at));
+        let controls: BTreeMap<u64, Seen> =
+            controls.filter_map(|control| Some((control, reported.remove(&control)?))).collect();
+        let (mut fitting, mut edges) = (seen.all.len(), seen.edges());
+        // Versions that ended within the interval. A trial that nobody has decided on yet is learnt
+        // from; another one has counted already, once and for the whole of its interval, and what
+        // else it brought is only told.
+        let (mut earlier, mut ended) = (Vec::new(), Vec::new());
+        for (version, seen) in reported {
+            let summary = seen.summary();
+            match seen.close((&mut aggregate, service), interval, version, &controls) {
+                Some((decision, control)) => {
+                    findings.extend(decision.finding(service));
+                    fitting += seen.all.len() + control.map_or(0, |control| control.all.len());
+                    edges.extend(seen.edges());
+                    earlier.push((decision, summary));
+                }
+                None => ended.push(Ended::new(service, version, &summary)),
+            }
+        }
+        // However many versions an edge makes up.
+        ended.drain(..ended.len().saturating_sub(OPEN_MAX));
+        let summary = seen.summary();
+        let closed = seen.close((&mut aggregate, service), interval, version, &controls);
+        let decision = closed.map(|(decision, control)| {
+            findings.extend(decision.finding(service));
+            fitting += control.map_or(0, |control| control.all.len());
+            decision
+        });
+        let alarm = earlier.iter().map(|(decision, _)| decision).chain(&decision);
+        let alarm = alarm.filter_map(|decision| decision.alarm_of_arm(service)).next_back();
+        let (decision, summary) = match decision {
+            Some(decision) => (Some(decision), summary),
+            // Nothing came of what followed it.
+            None => {
+                earlier.pop().map_or((None, summary), |(decision, seen)| (Some(decision), seen))
+            }
+        };
+        let leaves =
+            alarm.map(|part| format!("(the engine: an alarm in the arm {})", part.arm_name()));
+        let key = key.to_string();
+        let measured = match &decision {
+            Some(decision) => {
+                studies.measured(&key, interval, decision.part, Some(&summary), service)
+            }
+            None => studies.measured(&key, interval, due, None, service),
+        };
+        let next = interval_at(service, now_ms);
+        aggregate.assign(studies.assignment(&key, next));
+        let configuration = put_in_force(&mut aggregate, service, next, open.version);
+        let counted = earlier.iter().map(|(decision, _)| decision).chain(&decision);
+        let counted = counted.map(shown).collect();
+        let mut detail = json!({ "fitting_reports": fitting, "edges": edges });
+        if let Some(decision) = &decision {
+            detail["decision"] = kept(decision);
+        }
+        if !earlier.is_empty() {
+            detail["earlier"] = earlier.iter().map(|(decision, _)| kept(decision)).collect();
+        }
+        if !ended.is_empty() {
+            detail["ended"] = json!(ended);
+        }
+        Ok(Closed {
+            state: Some(state_of(&aggregate)),
+            configuration,
+            reward: decision.and_then(|decision| decision.reward),
+            detail: detail.to_string(),
+            measured,
+            leaves,
+            shown: counted,
+        })
     }
 }
 
@@ -341,92 +440,20 @@ impl Learning for Services {
         Some(text_of(&service.configuration(0, &service.safe())))
     }
 
-    fn decide(&self, open: &Open, now_ms: i64) -> Result<Closed, String> {
-        let (service, key) = match self.find(&open.name) {
-            Ok(found) => found,
-            Err(e) => return Ok(untouched(&format!("Nothing was learnt: {e}."))),
+    fn decide(&self, open: &[Open], now_ms: i64) -> Vec<Result<Closed, String>> {
+        let decide = |open: &Open| {
+            let mut findings = Vec::new();
+            (sound(|| self.decide_on(open, now_ms, &mut findings)), findings)
         };
-        let mut aggregate = self.load(&key, open.version, open.state.as_deref())?;
-        let interval = interval_at(service, open.interval);
-        let version = open.version as u64;
-        let mut reported = by_version(open);
-        // Nothing later was in force.
-        reported.retain(|reported, _| *reported <= version);
-        let due = aggregate.part_in(interval);
-        let studies = self.plans.of(&open.studies, service);
-        let seen = reported.remove(&version).unwrap_or_default();
-        // Each is compared with what was tried next to it.
-        let controls = aggregate.open_intervals().filter_map(|at| aggregate.control_in(at));
-        let controls: BTreeMap<u64, Seen> =
-            controls.filter_map(|control| Some((control, reported.remove(&control)?))).collect();
-        let (mut fitting, mut edges) = (seen.all.len(), seen.edges());
-        // Versions that ended within the interval. A trial that nobody has decided on yet is learnt
-        // from; another one has counted already, once and for the whole of its interval, and what
-        // else it brought is only told.
-        let (mut earlier, mut ended) = (Vec::new(), Vec::new());
-        for (version, seen) in reported {
-            let summary = seen.summary();
-            match seen.close((&mut aggregate, service), interval, version, &controls) {
-                Some((decision, control)) => {
-                    self.keep(service, &decision);
-                    fitting += seen.all.len() + control.map_or(0, |control| control.all.len());
-                    edges.extend(seen.edges());
-                    earlier.push((decision, summary));
-                }
-                None => ended.push(Ended::new(service, version, &summary)),
+        let decided: Vec<_> = open.par_iter().map(decide).collect();
+        // In their order, whichever core was first.
+        let kept = open.iter().zip(decided).map(|(open, (closed, findings))| {
+            if closed.is_ok() {
+                self.keep(&open.name.service, findings);
             }
-        }
-        // However many versions an edge makes up.
-        ended.drain(..ended.len().saturating_sub(OPEN_MAX));
-        let summary = seen.summary();
-        let closed = seen.close((&mut aggregate, service), interval, version, &controls);
-        let decision = closed.map(|(decision, control)| {
-            self.keep(service, &decision);
-            fitting += control.map_or(0, |control| control.all.len());
-            decision
+            closed
         });
-        let alarm = earlier.iter().map(|(decision, _)| decision).chain(&decision);
-        let alarm = alarm.filter_map(|decision| decision.alarm_of_arm(service)).next_back();
-        let (decision, summary) = match decision {
-            Some(decision) => (Some(decision), summary),
-            // Nothing came of what followed it.
-            None => {
-                earlier.pop().map_or((None, summary), |(decision, seen)| (Some(decision), seen))
-            }
-        };
-        let leaves =
-            alarm.map(|part| format!("(the engine: an alarm in the arm {})", part.arm_name()));
-        let key = key.to_string();
-        let measured = match &decision {
-            Some(decision) => {
-                studies.measured(&key, interval, decision.part, Some(&summary), service)
-            }
-            None => studies.measured(&key, interval, due, None, service),
-        };
-        let next = interval_at(service, now_ms);
-        aggregate.assign(studies.assignment(&key, next));
-        let configuration = put_in_force(&mut aggregate, service, next, open.version);
-        let counted = earlier.iter().map(|(decision, _)| decision).chain(&decision);
-        let counted = counted.map(shown).collect();
-        let mut detail = json!({ "fitting_reports": fitting, "edges": edges });
-        if let Some(decision) = &decision {
-            detail["decision"] = kept(decision);
-        }
-        if !earlier.is_empty() {
-            detail["earlier"] = earlier.iter().map(|(decision, _)| kept(decision)).collect();
-        }
-        if !ended.is_empty() {
-            detail["ended"] = json!(ended);
-        }
-        Ok(Closed {
-            state: Some(state_of(&aggregate)),
-            configuration,
-            reward: decision.and_then(|decision| decision.reward),
-            detail: detail.to_string(),
-            measured,
-            leaves,
-            shown: counted,
-        })
+        kept.collect()
     }
 
     fn explain(&self, name: &Name, decided: &Decided) -> Value {

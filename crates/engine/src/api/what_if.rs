@@ -146,7 +146,7 @@ mod tests {
     use super::*;
     use crate::learning::Learning;
     use crate::services::Services;
-    use crate::store::{self, Batch, Due, Sqlite};
+    use crate::store::{self, Batch, Due, Open, Sqlite};
 
     const LENGTH_MS: i64 = 1_200_000;
 
@@ -197,7 +197,9 @@ mod tests {
                 .expect("kept");
             let now_ms = begins_ms + LENGTH_MS + 30_000;
             let due = Due { service: "tv", through: begins_ms, limit: 10, now_ms };
-            let closed = store.close(&due, &mut |open| services.decide(open, now_ms));
+            let mut decide =
+                |open: &Open| services.decide(std::slice::from_ref(open), now_ms).remove(0);
+            let closed = store.close(&due, &mut decide);
             assert_eq!(closed.expect("it answers").0, 1);
         }
         (folder, store, services.service("tv").expect("a service"))

@@ -87,7 +87,8 @@ fn decide_on(
         edges,
         studies: Vec::new(),
     };
-    let closed = services.decide(&open, begins_ms + LENGTH_MS + 30_000).unwrap();
+    let now_ms = begins_ms + LENGTH_MS + 30_000;
+    let closed = services.decide(std::slice::from_ref(&open), now_ms).remove(0).unwrap();
     let decided = Decided {
         interval: begins_ms,
         at_ms: begins_ms + LENGTH_MS + 30_000,
@@ -351,4 +352,65 @@ fn an_operator_pins_another_algorithm_and_rolls_back_to_it() {
     assert!(unknown.contains("there are cubic, bbr, copa:mvfst"), "{unknown}");
     let both = pin(json!({ "algorithm": "bbr", "gamma": 1.0 })).unwrap_err();
     assert!(both.contains("leave the knobs out"), "{both}");
+}
+
+/// An interval of an aggregate of which an edge reported this.
+fn open_of(number: usize, kept: &Kept, n: i64, mbps: f64) -> Open {
+    let begins_ms = BEGIN_MS + n * LENGTH_MS;
+    let name = Name { prefix: format!("10.0.{number}.0/24"), ..name() };
+    let report = Report {
+        key: key(&name).unwrap(),
+        interval: Interval((begins_ms / LENGTH_MS) as u64),
+        version: kept.version as u64,
+        summary: throughput(mbps),
+        next: None,
+    };
+    Open {
+        name,
+        interval: begins_ms,
+        hold: Hold::Learning,
+        version: kept.version,
+        configuration: String::new(),
+        state: kept.state.clone(),
+        reports: vec![report.encode().unwrap()],
+        edges: vec![Some(1)],
+        studies: Vec::new(),
+    }
+}
+
+/// What is decided on many aggregates together is the same whatever the cores do.
+#[test]
+fn decisions_do_not_depend_on_how_many_cores_there_are() {
+    let decided_on = |cores: usize| {
+        let services = services_with(CHOICE);
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(cores).build().unwrap();
+        let mut all = vec![Kept::default(); 12];
+        for n in 0..60 {
+            let open: Vec<Open> = (0..)
+                .zip(&all)
+                .map(|(i, kept)| {
+                    open_of(i, kept, n, 5.0 + (i * 7 % 5) as f64 + kept.version as f64)
+                })
+                .collect();
+            let now_ms = BEGIN_MS + (n + 1) * LENGTH_MS + 30_000;
+            let closed = pool.install(|| services.decide(&open, now_ms));
+            for (kept, closed) in all.iter_mut().zip(closed) {
+                let closed = closed.unwrap();
+                kept.state = closed.state;
+                kept.version = closed.configuration.map_or(kept.version, |(version, _)| version);
+            }
+        }
+        let cells: Vec<String> = services
+            .found
+            .lock()
+            .unwrap()
+            .values()
+            .flat_map(|found| found.commons.cells())
+            .map(|cell| format!("{cell:?}"))
+            .collect();
+        (all.into_iter().map(|kept| (kept.version, kept.state)).collect::<Vec<_>>(), cells)
+    };
+    let (alone, found) = decided_on(1);
+    assert!(!found.is_empty(), "they have found something");
+    assert_eq!(decided_on(4), (alone, found));
 }

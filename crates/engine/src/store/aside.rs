@@ -6,7 +6,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use trimtab_fleet_client::{Damaged, Name};
 
-use super::{Closed, Decide, Open};
+use super::Closed;
 use crate::logging::{log, warn};
 
 /// After so long one is tried again: another engine may have mended it.
@@ -62,8 +62,8 @@ impl Aside {
 }
 
 /// What is decided; a panic is one aggregate's and not all others'.
-pub(crate) fn sound(decide: &mut Decide<'_>, open: &Open) -> Result<Closed, String> {
-    catch_unwind(AssertUnwindSafe(|| decide(open))).unwrap_or_else(|panic| {
+pub(crate) fn sound(decide: impl FnOnce() -> Result<Closed, String>) -> Result<Closed, String> {
+    catch_unwind(AssertUnwindSafe(decide)).unwrap_or_else(|panic| {
         let said = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
         let said = said.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_default();
         Err(format!("to decide about it is more than this engine can: {said}"))

@@ -349,8 +349,37 @@ impl Line {
 /// or why they stay as they are.
 pub(crate) type ChangeSafe<'a> = dyn FnMut(&str) -> Result<(String, Line), String> + 'a;
 
-/// What is made of an interval that is over; or why nothing can be, for then its aggregate is set aside.
-pub(crate) type Decide<'a> = dyn FnMut(&Open) -> Result<Closed, String> + 'a;
+/// Decides on intervals that are over.
+pub(crate) trait Decide {
+    /// What is made of each, in their order; or why nothing can be, for then its aggregate is set
+    /// aside. Each is of another aggregate.
+    fn on(&mut self, open: &[Open]) -> Vec<Result<Closed, String>>;
+}
+
+/// One after the other.
+impl<F: FnMut(&Open) -> Result<Closed, String>> Decide for F {
+    fn on(&mut self, open: &[Open]) -> Vec<Result<Closed, String>> {
+        open.iter().map(|open| sound(|| self(open))).collect()
+    }
+}
+
+/// Cuts a list where an aggregate comes again, by its number: what is decided on it the second time
+/// goes by the first.
+pub(crate) fn waves<T>(all: &[T], id: impl Fn(&T) -> i64) -> Vec<&[T]> {
+    let (mut waves, mut from) = (Vec::new(), 0);
+    let mut seen = std::collections::BTreeSet::new();
+    for (at, one) in all.iter().enumerate() {
+        if !seen.insert(id(one)) {
+            waves.push(&all[from..at]);
+            seen = [id(one)].into();
+            from = at;
+        }
+    }
+    if from < all.len() {
+        waves.push(&all[from..]);
+    }
+    waves
+}
 
 /// Where the engine keeps what it must not lose. Calls block.
 pub(crate) trait Store: Send + Sync {
@@ -376,7 +405,7 @@ pub(crate) trait Store: Send + Sync {
     fn close(
         &self,
         due: &Due<'_>,
-        decide: &mut Decide<'_>,
+        decide: &mut dyn Decide,
     ) -> Result<(usize, Vec<Name>), StoreError>;
 
     /// Those of these names of which there is no aggregate, in their order.

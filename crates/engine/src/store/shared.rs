@@ -85,7 +85,7 @@ impl Store for Shared {
     fn close(
         &self,
         due: &Due<'_>,
-        decide: &mut Decide<'_>,
+        decide: &mut dyn Decide,
     ) -> Result<(usize, Vec<Name>), StoreError> {
         let (closed, changed) = self.tables.close(due, decide)?;
         self.tell(&changed);

@@ -687,3 +687,13 @@ fn a_file_that_several_make_at_once_opens_for_all() {
         });
     }
 }
+
+#[test]
+fn an_aggregate_is_in_a_wave_once() {
+    let waves = |ids: &[i64]| -> Vec<Vec<i64>> {
+        waves(ids, |id| *id).into_iter().map(<[i64]>::to_vec).collect()
+    };
+    assert_eq!(waves(&[1, 2, 3]), [vec![1, 2, 3]]);
+    assert_eq!(waves(&[1, 2, 1, 3, 2, 2]), [vec![1, 2], vec![1, 3, 2], vec![2]]);
+    assert!(waves(&[]).is_empty());
+}

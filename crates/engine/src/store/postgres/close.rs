@@ -12,7 +12,7 @@ use super::link::{Failed, Link};
 use super::shapes::ServerShapes;
 use super::studies::{Places, leave, measure};
 use super::{PARTS, aggregate_row, lock_key};
-use crate::store::{Aside, Closed, Decide, Due, Line, Open, Row, sound};
+use crate::store::{Aside, Closed, Decide, Due, Line, Open, Row, waves};
 
 /// The oldest interval that is due, and a part of it: from `from` on, then from the first one.
 pub(super) fn next_due(
@@ -92,7 +92,7 @@ pub(super) fn close_part(
     shapes: ServerShapes<'_>,
     due: &Due<'_>,
     unit: &Unit<'_>,
-    decide: &mut Decide<'_>,
+    decide: &mut dyn Decide,
 ) -> Result<Done, Failed> {
     link.query("SELECT pg_advisory_xact_lock($1)", &[&lock_key(due.service, unit.part)])?;
     let open = waiting(link, due.service, unit)?;
@@ -107,56 +107,63 @@ pub(super) fn close_part(
     let mut done = Done::default();
     let mut decisions = Decisions::default();
     let mut damaged = BTreeSet::new();
-    for ((interval, id), reports) in open {
-        if damaged.contains(&id) {
-            continue;
+    let open: Vec<((i64, i64), Vec<Waiting>)> = open.into_iter().collect();
+    for wave in waves(&open, |((_, id), _)| *id) {
+        let (mut waited, mut all) = (Vec::new(), Vec::new());
+        for ((interval, id), reports) in wave {
+            if damaged.contains(id) {
+                continue;
+            }
+            let row = match aggregates.get(id) {
+                Some(Ok(row)) => row,
+                Some(Err((name, reason))) => {
+                    unit.aside.add(*id, name, reason, due.now_ms);
+                    continue;
+                }
+                None => {
+                    let prefix = format!("number {id}");
+                    let name = Name { service: due.service.to_owned(), prefix };
+                    unit.aside.add(*id, &name, "it has reports and no row", due.now_ms);
+                    continue;
+                }
+            };
+            all.push(Open {
+                name: row.name.clone(),
+                interval: *interval,
+                hold: row.hold,
+                version: row.version,
+                configuration: row.configuration.clone(),
+                state: row.state.clone(),
+                reports: reports.iter().map(|report| report.1.clone()).collect(),
+                edges: reports.iter().map(|report| report.2).collect(),
+                studies: places.of(*id),
+            });
+            waited.push((*id, reports));
         }
-        let row = match aggregates.get_mut(&id) {
-            Some(Ok(row)) => row,
-            Some(Err((name, reason))) => {
-                unit.aside.add(id, name, reason, due.now_ms);
-                continue;
+        let decided = decide.on(&all);
+        for ((open, (id, reports)), decided) in all.into_iter().zip(waited).zip(decided) {
+            let mut closed = match decided {
+                Ok(closed) => closed,
+                Err(reason) => {
+                    unit.aside.add(id, &open.name, &reason, due.now_ms);
+                    damaged.insert(id);
+                    continue;
+                }
+            };
+            let Some(Ok(row)) = aggregates.get_mut(&id) else { continue };
+            unit.aside.mended(id);
+            used.extend(reports.iter().map(|report| report.0));
+            leaving.extend(closed.leaves.take().map(|why| (id, open.name.clone(), why)));
+            fell_back.extend(closed.alarm().map(|alarm| (open.name.clone(), alarm)));
+            measured.extend(closed.measured.take().map(|measured| (id, measured)));
+            let packed = shapes.pack(&[&open.configuration, &closed.detail])?;
+            decisions.add(row, &open, &closed, packed);
+            if closed.configuration.is_some() {
+                done.changed.push(open.name);
             }
-            None => {
-                let name = Name { service: due.service.to_owned(), prefix: format!("number {id}") };
-                unit.aside.add(id, &name, "it has reports and no row", due.now_ms);
-                continue;
-            }
-        };
-        let numbers: Vec<i64> = reports.iter().map(|report| report.0).collect();
-        let edges = reports.iter().map(|report| report.2).collect();
-        let reports = reports.into_iter().map(|report| report.1).collect();
-        let open = Open {
-            name: row.name.clone(),
-            interval,
-            hold: row.hold,
-            version: row.version,
-            configuration: row.configuration.clone(),
-            state: row.state.clone(),
-            reports,
-            edges,
-            studies: places.of(id),
-        };
-        let mut closed = match sound(decide, &open) {
-            Ok(closed) => closed,
-            Err(reason) => {
-                unit.aside.add(id, &open.name, &reason, due.now_ms);
-                damaged.insert(id);
-                continue;
-            }
-        };
-        unit.aside.mended(id);
-        used.extend(numbers);
-        leaving.extend(closed.leaves.take().map(|why| (id, open.name.clone(), why)));
-        fell_back.extend(closed.alarm().map(|alarm| (open.name.clone(), alarm)));
-        measured.extend(closed.measured.take().map(|measured| (id, measured)));
-        let packed = shapes.pack(&[&open.configuration, &closed.detail])?;
-        decisions.add(row, &open, &closed, packed);
-        if closed.configuration.is_some() {
-            done.changed.push(open.name);
+            done.closed += 1;
+            update(row, open.interval, closed, due.now_ms);
         }
-        done.closed += 1;
-        update(row, interval, closed, due.now_ms);
     }
     let mut columns = Columns::default();
     for row in aggregates.into_values().filter_map(Result::ok) {

@@ -263,7 +263,7 @@ impl Store for Postgres {
     fn close(
         &self,
         due: &Due<'_>,
-        decide: &mut Decide<'_>,
+        decide: &mut dyn Decide,
     ) -> Result<(usize, Vec<Name>), StoreError> {
         let (mut closed, mut changed) = (0, Vec::new());
         // Each turn closes something, or finds that others have.

@@ -9,7 +9,7 @@ use super::accept::Known;
 use super::audit::write_audit;
 use super::shapes::FileShapes;
 use super::{ROW, Sqlite, studies, whole_row};
-use crate::store::{Closed, Decide, Due, InStudy, Line, Open, sound};
+use crate::store::{Closed, Decide, Due, InStudy, Line, Open, waves};
 
 /// Closes intervals that are due, in one transaction: how many, and whose configuration changed.
 pub(super) fn close(
@@ -17,50 +17,58 @@ pub(super) fn close(
     tx: &Transaction<'_>,
     known: &mut Known,
     due: &Due<'_>,
-    decide: &mut Decide<'_>,
+    decide: &mut dyn Decide,
 ) -> rusqlite::Result<(usize, Vec<Name>)> {
     let found = find_due(tx, due, &store.aside.left_out(due.now_ms))?;
     let active = if found.is_empty() { Vec::new() } else { studies::active(tx, due.service)? };
     let (mut done, mut changed, mut fell_back) = (0, Vec::new(), Vec::new());
     let mut damaged = BTreeSet::new();
-    for &(interval, id) in &found {
-        if damaged.contains(&id) {
-            continue;
-        }
+    for wave in waves(&found, |&(_, id)| id) {
         let mut shapes = FileShapes { db: tx, seen: &store.seen };
-        let studies = studies::of_aggregate(tx, &active, id)?;
-        let loaded = match load(&mut shapes, due.service, interval, id, studies) {
-            Ok(loaded) => Ok(loaded),
-            Err(e) if is_damage(&e) => Err(e.to_string()),
-            Err(e) => return Err(e),
-        };
-        let decided = loaded.and_then(|(open, previous)| {
-            let closed = sound(decide, &open)?;
-            Ok((open, previous, closed))
-        });
-        let (open, previous, closed) = match decided {
-            Ok(decided) => decided,
-            Err(reason) => {
-                store.aside.add(id, &name_of(tx, id)?, &reason, due.now_ms);
-                damaged.insert(id);
+        let (mut places, mut all) = (Vec::new(), Vec::new());
+        for &(interval, id) in wave {
+            if damaged.contains(&id) {
                 continue;
             }
-        };
-        store.aside.mended(id);
-        done += 1;
-        keep(&mut shapes, (id, previous, due.now_ms), &open, &closed)?;
-        if let Some(measured) = &closed.measured {
-            studies::measure(tx, id, measured)?;
+            let studies = studies::of_aggregate(tx, &active, id)?;
+            match load(&mut shapes, due.service, interval, id, studies) {
+                Ok((open, previous)) => {
+                    places.push((id, previous));
+                    all.push(open);
+                }
+                Err(e) if is_damage(&e) => {
+                    store.aside.add(id, &name_of(tx, id)?, &e.to_string(), due.now_ms);
+                    damaged.insert(id);
+                }
+                Err(e) => return Err(e),
+            }
         }
-        if let Some(why) = &closed.leaves {
-            studies::leave(tx, (id, &open.name), why, due.now_ms)?;
-        }
-        fell_back.extend(closed.alarm().map(|alarm| (open.name.clone(), alarm)));
-        if let Some(known) = known.get_mut(&open.name) {
-            known.1 = interval;
-        }
-        if closed.configuration.is_some() {
-            changed.push(open.name);
+        let decided = decide.on(&all);
+        for ((open, (id, previous)), decided) in all.into_iter().zip(places).zip(decided) {
+            let closed = match decided {
+                Ok(closed) => closed,
+                Err(reason) => {
+                    store.aside.add(id, &open.name, &reason, due.now_ms);
+                    damaged.insert(id);
+                    continue;
+                }
+            };
+            store.aside.mended(id);
+            done += 1;
+            keep(&mut shapes, (id, previous, due.now_ms), &open, &closed)?;
+            if let Some(measured) = &closed.measured {
+                studies::measure(tx, id, measured)?;
+            }
+            if let Some(why) = &closed.leaves {
+                studies::leave(tx, (id, &open.name), why, due.now_ms)?;
+            }
+            fell_back.extend(closed.alarm().map(|alarm| (open.name.clone(), alarm)));
+            if let Some(known) = known.get_mut(&open.name) {
+                known.1 = open.interval;
+            }
+            if closed.configuration.is_some() {
+                changed.push(open.name);
+            }
         }
     }
     if let Some(line) = Line::fell_back(due.service, &fell_back, due.now_ms) {

@@ -237,7 +237,7 @@ impl Store for Sqlite {
     fn close(
         &self,
         due: &Due<'_>,
-        decide: &mut Decide<'_>,
+        decide: &mut dyn Decide,
     ) -> Result<(usize, Vec<Name>), StoreError> {
         self.write(|tx, known| close::close(self, tx, known, due, decide))
     }
