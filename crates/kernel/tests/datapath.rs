@@ -23,7 +23,7 @@ fn a_connection_has_a_slot_with_sane_measurements_and_gives_it_back() {
     wire.limit("50mbit", 200_000);
     let server = wire.serve(loaded.datapath().name(), 7001, BYTES, 1);
     let start = trimtab_kernel::now();
-    let client = wire.fetch(7001, Duration::from_secs(20));
+    let client = wire.fetch_all(7001);
     let flow = wait_for("the slot", || loaded.flow(7001));
     let mut reporter = Reporter::new(&flow, trimtab_kernel::now()).unwrap();
     std::thread::sleep(Duration::from_millis(500));
@@ -93,7 +93,7 @@ fn a_connection_that_loses_was_busy_no_longer_than_it_lived() {
     wire.limit("20mbit", 15_000);
     let name = loaded.options.name_of(Algorithm::Cubic);
     let server = wire.serve(&name, 7002, BYTES, 1);
-    let client = wire.fetch(7002, Duration::from_secs(20));
+    let client = wire.fetch_all(7002);
     assert_eq!(client.join().unwrap(), BYTES);
     server.join().unwrap();
     let ended = wait_for("its end", || {

@@ -89,7 +89,7 @@ fn connections_beyond_the_slots_run_with_the_defaults() {
     let wire = Wire::new("beyond");
     let _server = wire.serve(loaded.datapath().name(), 7005, 2_000_000, 5);
     wire.limit("100mbit", 100_000);
-    let clients: Vec<_> = (0..5).map(|_| wire.fetch(7005, Duration::from_secs(10))).collect();
+    let clients: Vec<_> = (0..5).map(|_| wire.fetch_all(7005)).collect();
     for client in clients {
         assert_eq!(client.join().unwrap(), 2_000_000);
     }
@@ -100,7 +100,7 @@ fn connections_beyond_the_slots_run_with_the_defaults() {
     assert!(stats.slotless >= 1, "all five were open at once: {stats:?}");
     // What was given back is used again.
     let _server = wire.serve(loaded.datapath().name(), 7006, 1000, 1);
-    assert_eq!(wire.fetch(7006, Duration::from_secs(5)).join().unwrap(), 1000);
+    assert_eq!(wire.fetch_all(7006).join().unwrap(), 1000);
     assert_eq!(loaded.datapath().stats().opened, stats.opened + 1);
 }
 
@@ -430,7 +430,7 @@ fn a_killed_loader_leaves_transfers_and_knobs_as_they_are() {
     let wire = Wire::new("killed");
     wire.limit("50mbit", 200_000);
     let _server = wire.serve(&options.name(), 7008, 12_000_000, 1);
-    let client = wire.fetch(7008, Duration::from_secs(20));
+    let client = wire.fetch_all(7008);
     // A machine that stalls may let it come late.
     let mut printed = BufReader::new(loader.stdout.take().unwrap()).lines();
     assert!(printed.any(|line| line.unwrap().contains(TURNED)), "the loader turned no knob");

@@ -48,7 +48,7 @@ fn without_memory_every_algorithm_is_reno() {
             let port = port + 20 * attempt;
             let before = set_limit(&wire, "a", "1");
             let server = wire.serve(&loaded.datapath().name_of(algorithm), port, 8_000_000, 1);
-            let client = wire.fetch(port, Duration::from_secs(20));
+            let client = wire.fetch_all(port);
             // On a machine that stalls the connection may take its time to open.
             wait_for("the connection", || (!wire.transport(port).is_empty()).then_some(()));
             std::thread::sleep(Duration::from_secs(2));

@@ -50,7 +50,7 @@ fn connections_that_switch_all_the_time_arrive_whole_and_leave_nothing() {
     std::thread::scope(|scope| {
         scope.spawn(|| stir(loaded.datapath(), &over));
         for _ in 0..ROUNDS {
-            let fetch = |_| wire.fetch(7061, Duration::from_secs(20));
+            let fetch = |_| wire.fetch_all(7061);
             let clients: Vec<_> = (0..AT_ONCE).map(fetch).collect();
             std::thread::sleep(Duration::from_millis(300));
             switches += loaded
@@ -92,7 +92,7 @@ fn what_the_kernel_refuses_changes_nothing() {
     let wire = Wire::new("refused");
     wire.limit("20mbit", 50_000);
     let _server = wire.serve(loaded.datapath().name(), 7062, 4_000_000, 1);
-    let client = wire.fetch(7062, Duration::from_secs(20));
+    let client = wire.fetch_all(7062);
     let flow = wait_for("the slot", || loaded.flow(7062));
     unload_pins(&loaded.options.folder).unwrap();
     flow.switch(Algorithm::Cubic, None, Switch::Full).unwrap();
