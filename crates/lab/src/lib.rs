@@ -11,6 +11,7 @@ pub mod conform;
 pub mod fetch;
 pub mod fleet;
 pub mod kept;
+pub mod leaderboard;
 pub mod listing;
 #[cfg(test)]
 mod muses;

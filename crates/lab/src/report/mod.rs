@@ -13,6 +13,7 @@ pub mod figure;
 pub mod fleet;
 mod gains;
 pub mod headline;
+pub mod leaderboard;
 pub mod look;
 pub mod output;
 pub mod picture;
