@@ -55,6 +55,32 @@ build_host() {
 	build_library libtrimtab-cc "" $include/trimtab-cc.h
 }
 
+# What programs are compiled against: the functions of each library, and the sizes of the headers'
+# structs where pointers have 64 bits. crates/cc-ffi/abi.txt has what was published.
+check_abi() {
+	list=out/abi.txt
+	{
+		for library in libtrimtab-cc libtrimtab-cc-steer libtrimtab-cc-select; do
+			nm --defined-only --extern-only "out/$library.a" |
+				sed -n "s/^[0-9a-f]* T /$library /p" | LC_ALL=C sort
+		done
+		{
+			echo '#include <stdio.h>'
+			echo '#include "trimtab-cc-select.h"'
+			echo 'int main(void) {'
+			sed -n 's/^struct \([a-z_]*\) {$/printf("struct \1 %zu\\n", sizeof(struct \1));/p' \
+				"$include"/*.h
+			echo 'return 0; }'
+		} >"$folder/abi.c"
+		cc -std=c99 -Wall -Wextra -Werror -I"$include" -o "$folder/abi" "$folder/abi.c"
+		"$folder/abi"
+	} >"$list"
+	diff -u crates/cc-ffi/abi.txt "$list" ||
+		die "libcc: functions or structs changed (above). Where this is meant, note it in" \
+			"CHANGELOG.md and put out/abi.txt in the place of crates/cc-ffi/abi.txt"
+	say "the $(wc -l <"$list") functions and structs are those of crates/cc-ffi/abi.txt"
+}
+
 # It must be small (the limit is that of the issue that asked for it), allocate nothing, and carry a
 # transfer by rules and by trees. $1 is where to put the example's program.
 check() {
@@ -211,8 +237,13 @@ phones() {
 need_rust
 case ${1:-} in
 "") build_host ;;
+--abi)
+	build_host
+	check_abi
+	;;
 --check)
 	build_host
+	check_abi
 	check "$folder/transfer"
 	check_steering "$folder/steered"
 	check_selection "$folder/selected"
@@ -223,7 +254,7 @@ case ${1:-} in
 	check_picoquic
 	;;
 --phones) phones ;;
--*) die "libcc: '$1' is no option; usage: ./dev libcc [--check | --picoquic | --phones | TARGET…]" ;;
+-*) die "libcc: '$1' is no option; usage: ./dev libcc [--abi | --check | --picoquic | --phones | TARGET…]" ;;
 *)
 	for target in "$@"; do
 		build_target "$target"

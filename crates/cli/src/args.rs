@@ -19,6 +19,7 @@ use crate::datapath;
 pub(crate) use crate::engine_args::{
     AskEngine, Audit, AuditKind, Engine, EngineCommand, Order, Resume, TokenCommand,
 };
+pub(crate) use crate::leaderboard_args::Leaderboard;
 pub(crate) use crate::reproduce_args::Reproduce;
 pub(crate) use crate::study_args::{ExperimentCommand, RolloutCommand, Which};
 
@@ -44,6 +45,7 @@ pub(crate) enum Command {
     #[command(subcommand)]
     Fleet(Fleet),
     Conform(Conform),
+    Leaderboard(Leaderboard),
     Parity(Parity),
     Reproduce(Reproduce),
     Validate(Validate),

@@ -154,14 +154,26 @@ mod quic {
     pub(super) use in_virtual_time as over_sockets;
 }
 
+/// The datapath of this name.
+pub(crate) fn named(name: &str) -> Result<&'static Entry, Failure> {
+    DATAPATHS.iter().find(|entry| entry.is(name)).ok_or_else(|| {
+        let names: Vec<&str> = DATAPATHS.iter().map(|entry| entry.name).collect();
+        Failure::input(format!("no datapath {name:?}: there are {}", names.join(", ")))
+    })
+}
+
+impl Entry {
+    fn is(&self, name: &str) -> bool {
+        self.name == name || self.alias == Some(name)
+    }
+}
+
 /// Parses the name of a datapath.
 pub(crate) fn parser() -> impl TypedValueParser<Value = &'static Entry> {
     let names = DATAPATHS
         .iter()
         .map(|entry| PossibleValue::new(entry.name).aliases(entry.alias).help(entry.about));
     PossibleValuesParser::new(names).map(|name| {
-        let is = |entry: &&Entry| entry.name == name || entry.alias == Some(&name);
-        let entry = DATAPATHS.iter().find(is);
-        entry.unwrap_or_else(|| unreachable!("the parser takes these names only"))
+        named(&name).unwrap_or_else(|_| unreachable!("the parser takes these names only"))
     })
 }

@@ -15,6 +15,8 @@ mod emu;
 mod engine;
 mod engine_args;
 mod fleet;
+mod leaderboard;
+mod leaderboard_args;
 mod list;
 mod manual;
 mod parity;
@@ -108,6 +110,7 @@ fn run(cli: Cli) -> Result<u8, Failure> {
         Command::App(AppCommand::List { json }) => list::applications(json),
         Command::Fleet(args) => fleet::run(&args),
         Command::Conform(args) => conform::run(&args),
+        Command::Leaderboard(args) => leaderboard::run(&args),
         Command::Parity(args) => parity::run(&args),
         Command::Reproduce(args) => reproduce::run(&args),
         Command::Validate(args) => validate::run(args),

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use serde::Serialize;
 use trimtab_lab::compare::{CompareError, compare};
 use trimtab_lab::fleet::{SimulateError, simulate};
+use trimtab_lab::kept::kept;
 use trimtab_lab::report::figure::{Kind, figure};
 use trimtab_lab::report::fleet;
 use trimtab_lab::report::output::write_file;
@@ -14,10 +15,8 @@ use trimtab_lab::report::picture;
 use trimtab_lab::reproduce::{
     Entry, FleetRecipe, Outcome, Recipe, catalogue, find, list, page, tally,
 };
-use trimtab_lab::result::Comparison;
 use trimtab_lab::run::Recording;
 use trimtab_lab::run::simulator::Simulator;
-use trimtab_lab::scenario::Scenario;
 
 use crate::args::Reproduce;
 use crate::compare::command_line;
@@ -104,7 +103,7 @@ fn compared(args: &Reproduce, entry: &Entry, recipe: &Recipe) -> Result<Outcome,
     let file = folder.join("result.json");
     let is_kept = file.exists();
     let comparison = if is_kept {
-        kept(&file, &scenario)?
+        kept(&file, &scenario).map_err(Failure::input)?
     } else {
         let recording = Recording { units: kind.needs_recording(), series: kind.needs_recording() };
         let result = compare(&scenario, args.work.effort(), recording, &command_line(), &Simulator);
@@ -163,20 +162,4 @@ fn folder(args: &Reproduce, entry: &Entry) -> Result<PathBuf, Failure> {
 fn write(path: &Path, value: &impl Serialize) -> Result<(), Failure> {
     let text = as_json(value);
     write_file(path, |out| out.write_all(text.as_bytes())).map_err(Failure::input)
-}
-
-/// The result of an earlier run of the same scenario by the same version.
-fn kept(file: &Path, scenario: &Scenario) -> Result<Comparison, Failure> {
-    let fail = |why: String| Failure::input(format!("{}: {why}", file.display()));
-    let text = fs::read(file).map_err(|e| fail(format!("cannot read it: {e}")))?;
-    let kept: Comparison = serde_json::from_slice(&text)
-        .map_err(|e| fail(format!("is no result: {e}; delete it, or name another --out")))?;
-    let plan = scenario.plan().map_err(Failure::input)?;
-    if kept.provenance.scenario != plan.scenario.to_toml()
-        || kept.provenance.version != env!("CARGO_PKG_VERSION")
-    {
-        let why = "is of another scenario or version; delete it, or name another --out";
-        return Err(fail(why.to_owned()));
-    }
-    Ok(kept)
 }

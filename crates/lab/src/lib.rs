@@ -10,6 +10,8 @@ pub mod compare;
 pub mod conform;
 pub mod fetch;
 pub mod fleet;
+pub mod kept;
+pub mod leaderboard;
 pub mod listing;
 #[cfg(test)]
 mod muses;

@@ -9,6 +9,7 @@ mod engine;
 mod errors;
 mod fetch;
 mod fleet;
+mod leaderboard;
 mod parity;
 mod plugins;
 mod reproduce;

@@ -17,11 +17,15 @@ pub(super) struct Role {
 
 /// Everybody who takes part, in the order of the summary.
 pub(super) fn cast(summary: &[SummaryRow]) -> Vec<Role> {
-    let names = in_order(summary.iter().map(|r| r.cc.as_str()));
-    let looks = looks(&names);
+    named(&in_order(summary.iter().map(|r| r.cc.as_str())))
+}
+
+/// Everybody of these names, in their order.
+pub(super) fn named(names: &[&str]) -> Vec<Role> {
+    let looks = looks(names);
     let role =
-        |(number, (cc, look)): (usize, (&str, Look))| Role { cc: cc.to_owned(), number, look };
-    names.into_iter().zip(looks).enumerate().map(role).collect()
+        |(number, (cc, look)): (usize, (&&str, Look))| Role { cc: (*cc).to_owned(), number, look };
+    names.iter().zip(looks).enumerate().map(role).collect()
 }
 
 impl Role {

@@ -13,6 +13,7 @@ pub mod figure;
 pub mod fleet;
 mod gains;
 pub mod headline;
+pub mod leaderboard;
 pub mod look;
 pub mod output;
 pub mod picture;
@@ -57,16 +58,7 @@ pub fn write_folder(folder: &Path, comparison: &Comparison) -> Result<(), Output
 pub fn page(comparison: &Comparison, title: &str, about: &str) -> String {
     let cast = cast::cast(&comparison.summary);
     let title = if title.is_empty() { "comparison" } else { title };
-    let mut html = format!(
-        "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
-         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
-         <meta name=\"color-scheme\" content=\"light dark\">\n\
-         <title>{0} · Trimtab</title>\n<style>\n{1}{2}</style>\n</head>\n<body>\n<header>\n\
-         <p class=\"kicker\">Trimtab: which congestion control serves the users?</p>\n<h1>{0}</h1>\n",
-        escape(title),
-        include_str!("style.css"),
-        look::stylesheet()
-    );
+    let mut html = opening(title);
     if !about.is_empty() {
         let _ = writeln!(html, "<p class=\"about\">{}</p>", escape(about));
     }
@@ -82,7 +74,25 @@ pub fn page(comparison: &Comparison, title: &str, about: &str) -> String {
     }
     html += GLOSSARY;
     html += &repeat(comparison);
-    html + "</main>\n<script>\n" + include_str!("script.js") + "</script>\n</body>\n</html>\n"
+    html + "</main>\n" + CLOSING
+}
+
+/// The end of a page, with what its legend does.
+const CLOSING: &str =
+    concat!("<script>\n", include_str!("script.js"), "</script>\n</body>\n</html>\n");
+
+/// Head and title of a page, up to what its header says.
+fn opening(title: &str) -> String {
+    format!(
+        "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
+         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
+         <meta name=\"color-scheme\" content=\"light dark\">\n\
+         <title>{0} · Trimtab</title>\n<style>\n{1}{2}</style>\n</head>\n<body>\n<header>\n\
+         <p class=\"kicker\">Trimtab: which congestion control serves the users?</p>\n<h1>{0}</h1>\n",
+        escape(title),
+        include_str!("style.css"),
+        look::stylesheet()
+    )
 }
 
 /// What was run, in a line.

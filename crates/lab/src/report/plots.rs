@@ -103,7 +103,6 @@ pub(super) fn tradeoff(
     cast: &[Role],
     means: &[Means<'_>],
 ) -> Option<String> {
-    let frame = Frame::new(460.0, 340.0);
     let point = |m: &Means<'_>| {
         let role = cast.iter().find(|role| role.cc == m.row.cc)?;
         let cost = (what.cost.1)(m)?;
@@ -113,27 +112,52 @@ pub(super) fn tradeoff(
     if points.iter().all(|p| p.cost == 0.0) {
         return None;
     }
+    let labels = (what.cost.0, what.gain.0);
+    Some(plane(title, labels, what.log_from.is_some(), &points, usize::MAX))
+}
+
+/// A scheme in the plane of two factors.
+pub(super) struct Point<'a> {
+    /// Who it is.
+    pub(super) role: &'a Role,
+    /// What costs: less of it is better.
+    pub(super) cost: f64,
+    /// What it buys: more is better.
+    pub(super) gain: f64,
+}
+
+/// Points by their cost, which grows to the left, and their gain. A line joins the front. With more
+/// than `named` points only those on the front have their names, or these would cover each other.
+pub(super) fn plane(
+    title: &str,
+    (cost, gain): (&str, &str),
+    log: bool,
+    points: &[Point<'_>],
+    named: usize,
+) -> String {
+    let frame = Frame::new(460.0, 340.0);
     let costs = || points.iter().map(|p| p.cost);
     let (from, to) = (frame.right - 8.0, frame.left + 8.0);
-    let scale = match what.log_from {
-        Some(_) => Scale::log(costs(), from, to),
-        None => Scale::from_zero(costs(), from, to),
-    };
-    let x = Axis { scale, label: what.cost.0 };
+    let scale =
+        if log { Scale::log(costs(), from, to) } else { Scale::from_zero(costs(), from, to) };
+    let x = Axis { scale, label: cost };
     let y = Axis {
         scale: Scale::linear(points.iter().map(|p| p.gain), frame.bottom, frame.top),
-        label: what.gain.0,
+        label: gain,
     };
     let at = |p: &Point<'_>| (x.scale.at(p.cost), y.scale.at(p.gain));
     let mut svg = open(frame, title, &x, &y);
-    let front = pareto(&points);
+    let front = pareto(points);
     let _ = writeln!(svg, "<path class=\"front\" d=\"{}\"/>", path(front.iter().map(|p| at(p))));
     let mut placed: Vec<[f64; 4]> =
         points.iter().map(at).map(|(x, y)| [x - 8.0, y - 8.0, x + 8.0, y + 8.0]).collect();
-    for point in &points {
+    for point in points {
         let (px, py) = at(point);
         let Role { cc, number, .. } = point.role;
         svg += &point.role.marker(px, py, 1.0);
+        if points.len() > named && !front.iter().any(|on| std::ptr::eq(*on, point)) {
+            continue;
+        }
         let (lx, ly, anchor) = label_place(px, py, text_width(cc, NAME_SIZE), frame, &mut placed);
         let name = escape(cc);
         let _ = writeln!(
@@ -141,14 +165,7 @@ pub(super) fn tradeoff(
             "<text class=\"name s{number}\" x=\"{lx:.1}\" y=\"{ly:.1}\" text-anchor=\"{anchor}\">{name}</text>"
         );
     }
-    Some(svg + "</svg>")
-}
-
-/// A scheme in the plane of two factors.
-struct Point<'a> {
-    role: &'a Role,
-    cost: f64,
-    gain: f64,
+    svg + "</svg>"
 }
 
 /// The real senders that no other real sender beats in gain and cost, by rising gain.
@@ -162,7 +179,8 @@ fn pareto<'p, 'a>(points: &'p [Point<'a>]) -> Vec<&'p Point<'a>> {
     front
 }
 
-/// Where a name of this width stands at its marker: the first of right, left, above, below that is free.
+/// Where a name of this width stands at its marker: the first of right, left, above, below that is free,
+/// or else that is inside the chart.
 fn label_place(
     x: f64,
     y: f64,
@@ -183,14 +201,16 @@ fn label_place(
     let area = |&(_, ly, _, from): &(f64, f64, &'static str, f64)| {
         [from, ly - 11.0, from + width, ly + 3.0]
     };
+    let inside = |b: &[f64; 4]| {
+        b[0] >= frame.left && b[2] <= frame.width && b[1] >= 0.0 && b[3] <= frame.bottom
+    };
     let free = |b: &[f64; 4]| {
-        b[0] >= frame.left
-            && b[2] <= frame.width
-            && b[1] >= 0.0
-            && b[3] <= frame.bottom
+        inside(b)
             && !placed.iter().any(|p| b[0] < p[2] && p[0] < b[2] && b[1] < p[3] && p[1] < b[3])
     };
-    let best = options.iter().find(|o| free(&area(o))).unwrap_or(&options[0]);
+    let best = options.iter().find(|o| free(&area(o)));
+    // Names that cover each other can be read in part, those that are cut off cannot.
+    let best = best.or_else(|| options.iter().find(|o| inside(&area(o)))).unwrap_or(&options[0]);
     placed.push(area(best));
     (best.0, best.1, best.2)
 }
@@ -315,5 +335,8 @@ mod tests {
         assert_ne!((a.1, a.2), (b.1, b.2));
         let (x, _, anchor) = label_place(440.0, 300.0, 84.0, frame, &mut Vec::new());
         assert!(anchor == "end" && x < 440.0, "a name stays inside the chart");
+        let mut all = vec![[0.0, 0.0, frame.width, frame.height]];
+        let (x, _, anchor) = label_place(440.0, 300.0, 84.0, frame, &mut all);
+        assert!(anchor == "end" && x < 440.0, "also where no place is free");
     }
 }

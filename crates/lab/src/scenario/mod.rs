@@ -301,7 +301,7 @@ impl Scenario {
     }
 
     /// Makes paths that are relative to `base` relative to where `base` is.
-    fn rebase(&mut self, base: &Path) {
+    pub(crate) fn rebase(&mut self, base: &Path) {
         let of_paths = self.path.iter_mut().map(|path| &mut path.trace);
         for source in self.traces.iter_mut().chain(of_paths) {
             source.rebase(base);
@@ -492,10 +492,12 @@ mod tests {
         let pattern = folder.join("**/*.toml");
         let mut seen = 0;
         for file in glob::glob(&pattern.to_string_lossy()).unwrap().map(Result::unwrap) {
-            // Those of fleets, and the papers' figures, have a form and tests of their own.
+            // Those of fleets, the papers' figures and the leaderboard's sets have a form and tests
+            // of their own.
             let folder = file.parent().unwrap();
             let other = folder.ends_with("fleet")
                 || folder.ends_with("papers")
+                || folder.ends_with("leaderboard")
                 || file.ends_with("kernel/fleet.toml");
             if !other {
                 let s = Scenario::load(&file).unwrap_or_else(|e| panic!("{e}"));
