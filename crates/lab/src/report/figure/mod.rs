@@ -21,6 +21,7 @@ use crate::result::{Comparison, RunRecord, SummaryRow};
 use crate::stats::summary::in_order;
 use trimtab_steer::scheme::is_bound;
 
+pub(super) use lines::cumulative;
 pub use lines::{Line, panel};
 
 /// What a figure shows.
