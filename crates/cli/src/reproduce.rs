@@ -10,9 +10,9 @@ use trimtab_lab::fleet::{SimulateError, simulate};
 use trimtab_lab::report::figure::{Kind, figure};
 use trimtab_lab::report::fleet;
 use trimtab_lab::report::output::write_file;
-use trimtab_lab::report::picture;
+use trimtab_lab::report::{picture, samples};
 use trimtab_lab::reproduce::{
-    Entry, FleetRecipe, Outcome, Recipe, catalogue, find, list, page, tally,
+    Entry, FleetRecipe, Outcome, Recipe, SampleRecipe, catalogue, find, list, page, tally,
 };
 use trimtab_lab::result::Comparison;
 use trimtab_lab::run::Recording;
@@ -42,10 +42,14 @@ pub(crate) fn run(args: &Reproduce) -> Result<(), Failure> {
     };
     let (mut outcomes, mut failures) = (Vec::new(), 0);
     for entry in &chosen {
-        let outcome = match (&entry.compare, &entry.fleet) {
-            (Some(recipe), _) => compared(args, entry, recipe),
-            (None, Some(recipe)) => simulated(args, entry, recipe),
-            (None, None) => continue,
+        let outcome = if let Some(recipe) = &entry.compare {
+            compared(args, entry, recipe)
+        } else if let Some(recipe) = &entry.fleet {
+            simulated(args, entry, recipe)
+        } else if let Some(recipe) = &entry.samples {
+            sampled(args, entry, recipe)
+        } else {
+            continue;
         };
         match outcome {
             Ok(outcome) => {
@@ -142,6 +146,18 @@ fn simulated(args: &Reproduce, entry: &Entry, recipe: &FleetRecipe) -> Result<Ou
     let outcome = entry.judge_fleet(&result, args.quick).map_err(|e| fail(&e))?;
     write(&folder.join("verdict.json"), &outcome)?;
     draw(&folder, &fleet::plot(&result))?;
+    Ok(outcome)
+}
+
+/// Takes samples, which is a matter of a second, and writes them, verdict and pictures.
+fn sampled(args: &Reproduce, entry: &Entry, recipe: &SampleRecipe) -> Result<Outcome, Failure> {
+    let fail = fail(entry);
+    let sets = recipe.sample(&args.scenarios).map_err(|e| fail(&e))?;
+    let folder = folder(args, entry)?;
+    write(&folder.join("result.json"), &sets)?;
+    let outcome = entry.judge_samples(&sets).map_err(|e| fail(&e))?;
+    write(&folder.join("verdict.json"), &outcome)?;
+    draw(&folder, &samples::figure(&sets, &recipe.stated()))?;
     Ok(outcome)
 }
 

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use super::{Entry, FleetRecipe, Recipe};
+use super::{Entry, FleetRecipe, Recipe, SampleRecipe};
 
 /// One line per entry, for a terminal.
 pub fn list(entries: &[Entry]) -> String {
@@ -63,6 +63,7 @@ fn ours(entry: &Entry) -> String {
     let mut parts: Vec<String> = Vec::new();
     parts.extend(entry.compare.as_ref().map(compared));
     parts.extend(entry.fleet.as_ref().map(simulated));
+    parts.extend(entry.samples.as_ref().map(sampled));
     if !entry.command.is_empty() {
         parts.push(format!("`{}`.", entry.command));
     }
@@ -82,4 +83,17 @@ fn simulated(recipe: &FleetRecipe) -> String {
     let claims = recipe.claims.iter();
     let claims = claims.map(|claim| format!("{} {}", claim.subject(), claim.band.words(true)));
     format!("`{}`: {}.", recipe.scenario, claims.collect::<Vec<_>>().join("; "))
+}
+
+fn sampled(recipe: &SampleRecipe) -> String {
+    let what = match &recipe.app {
+        Some(app) => format!("Requests of `{}`", app.label()),
+        None => {
+            let sets: Vec<&str> = recipe.traces.keys().map(String::as_str).collect();
+            format!("Segments of recordings ({})", sets.join(", "))
+        }
+    };
+    let claims = recipe.claims.iter();
+    let claims = claims.map(|claim| format!("{} {}", claim.subject(), claim.band.words(true)));
+    format!("{what}: {}.", claims.collect::<Vec<_>>().join("; "))
 }
