@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use serde::Serialize;
 use trimtab_lab::compare::{CompareError, compare};
 use trimtab_lab::fleet::{SimulateError, simulate};
-use trimtab_lab::report::figure::{Kind, figure};
+use trimtab_lab::report::figure::{Kind, figure_in};
 use trimtab_lab::report::fleet;
 use trimtab_lab::report::output::write_file;
 use trimtab_lab::report::{picture, samples};
@@ -123,7 +123,8 @@ fn compared(args: &Reproduce, entry: &Entry, recipe: &Recipe) -> Result<Outcome,
     write(&folder.join("verdict.json"), &outcome)?;
     let is_drawn = ENDS.iter().all(|end| folder.join(format!("figure.{end}")).exists());
     if !is_kept || !is_drawn && !kind.needs_recording() {
-        draw(&folder, &figure(kind, &comparison).map_err(|e| fail(&e))?)?;
+        let svg = figure_in(kind, &comparison, &recipe.panels).map_err(|e| fail(&e))?;
+        draw(&folder, &svg)?;
     }
     Ok(outcome)
 }

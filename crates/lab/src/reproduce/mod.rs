@@ -4,6 +4,7 @@
 //! [`find`] looks a name up, [`Recipe`], [`FleetRecipe`] and [`SampleRecipe`] say what runs, [`Entry::judge`]
 //! compares with the paper, and [`page`] makes `docs/reference/papers.md`.
 
+mod area;
 mod claim;
 mod fleet;
 mod judge;
@@ -18,6 +19,7 @@ use crate::fleet::FleetResult;
 use crate::result::Comparison;
 use crate::samples::Unit;
 
+pub use area::AreaClaim;
 pub use claim::{Claim, Quantity, Where};
 pub use fleet::{FleetClaim, FleetRecipe};
 pub use judge::JudgeError;
@@ -81,8 +83,13 @@ impl Entry {
     /// # Errors
     /// The runs lack what is compared.
     pub fn judge(&self, result: &Comparison, quick: bool) -> Result<Outcome, JudgeError> {
-        let claims = self.compare.iter().flat_map(|recipe| &recipe.claims);
-        self.outcome(claims.map(|claim| judge::judge(claim, &result.runs)), quick)
+        let recipe = || self.compare.iter();
+        let claims = recipe().flat_map(|recipe| &recipe.claims);
+        let areas =
+            recipe().flat_map(|recipe| recipe.areas.iter().map(move |area| (area, &recipe.panels)));
+        let claims = claims.map(|claim| judge::judge(claim, &result.runs));
+        let areas = areas.map(|(claim, panels)| area::judge(claim, panels, &result.runs));
+        self.outcome(claims.chain(areas), quick)
     }
 
     /// Compares the result of the entry's fleet with the paper, as [`Self::judge`].
@@ -220,7 +227,11 @@ mod tests {
         let has = |label: &str| scenario.cc.iter().any(|cc| cc.label() == label);
         let fixed = scenario.cc.iter().any(|cc| !cc.is_steered() && !cc.is_bound());
         assert!(fixed || recipe.picture != "changes", "{name} has nobody to draw changes from");
-        assert!(!recipe.claims.is_empty(), "{name} claims nothing");
+        assert!(recipe.claims.len() + recipe.areas.len() > 0, "{name} claims nothing");
+        for claim in &recipe.areas {
+            assert!(claim.band.is_sound() && recipe.panels.contains_key(&claim.panel), "{name}");
+            assert!(has(&claim.scheme) && has(&claim.versus), "{name} does not run {claim:?}");
+        }
         for claim in &recipe.claims {
             assert!(claim.band.is_sound(), "{name}");
             assert!(has(&claim.scheme), "{name} does not run {}", claim.scheme);

@@ -76,7 +76,9 @@ fn compared(recipe: &Recipe) -> String {
     let claims = recipe.claims.iter();
     let claims =
         claims.map(|claim| format!("{} {}", claim.subject(), claim.band.words(claim.is_change())));
-    format!("`{}`: {}.", recipe.scenario, claims.collect::<Vec<_>>().join("; "))
+    let areas = recipe.areas.iter();
+    let areas = areas.map(|claim| format!("{} {}", claim.subject(), claim.band.words(true)));
+    format!("`{}`: {}.", recipe.scenario, claims.chain(areas).collect::<Vec<_>>().join("; "))
 }
 
 fn simulated(recipe: &FleetRecipe) -> String {
