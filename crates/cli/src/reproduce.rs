@@ -2,6 +2,7 @@
 
 use std::fmt::Display;
 use std::fs;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use serde::Serialize;
@@ -12,7 +13,7 @@ use trimtab_lab::report::fleet;
 use trimtab_lab::report::output::write_file;
 use trimtab_lab::report::{picture, samples};
 use trimtab_lab::reproduce::{
-    Entry, FleetRecipe, Outcome, Recipe, SampleRecipe, catalogue, find, list, page, tally,
+    Entry, FleetRecipe, Outcome, Recipe, Record, SampleRecipe, catalogue, find, list, page, tally,
 };
 use trimtab_lab::result::Comparison;
 use trimtab_lab::run::Recording;
@@ -28,11 +29,15 @@ const ENDS: [&str; 2] = ["svg", "png"];
 
 pub(crate) fn run(args: &Reproduce) -> Result<(), Failure> {
     let entries = catalogue().map_err(Failure::input)?;
+    if let Some(file) = &args.record {
+        return record(args, &entries, file);
+    }
+    let recorded = Record::shipped().map_err(Failure::input)?;
     if args.page {
-        return print(&page(&entries));
+        return print(&page(&entries, &recorded));
     }
     if args.list {
-        return print(&if args.json { as_json(&entries) } else { list(&entries) });
+        return print(&if args.json { as_json(&entries) } else { list(&entries, &recorded) });
     }
     // Every name is looked up before the first figure runs for minutes.
     let chosen: Vec<&Entry> = if args.figures.is_empty() {
@@ -75,6 +80,32 @@ pub(crate) fn run(args: &Reproduce) -> Result<(), Failure> {
         0 => Ok(()),
         n => Err(Failure::input(format!("{n} of {} figures failed: see above", chosen.len()))),
     }
+}
+
+/// Takes the verdicts of whole runs over into a file, which keeps those of figures without a result here.
+fn record(args: &Reproduce, entries: &[Entry], file: &Path) -> Result<(), Failure> {
+    let fail = |path: &Path, e: &dyn Display| Failure::input(format!("{}: {e}", path.display()));
+    let text = match fs::read_to_string(file) {
+        Err(e) if e.kind() == ErrorKind::NotFound => String::new(),
+        text => text.map_err(|e| fail(file, &e))?,
+    };
+    let mut record = Record::read(&text).map_err(|e| fail(file, &e))?;
+    let mut taken = 0;
+    for entry in entries.iter().filter(|entry| entry.runs()) {
+        let path = args.out.join(entry.folder()).join("verdict.json");
+        if !path.exists() {
+            continue;
+        }
+        let text = fs::read(&path).map_err(|e| fail(&path, &e))?;
+        let outcome: Outcome = serde_json::from_slice(&text).map_err(|e| fail(&path, &e))?;
+        if record.enter(entry, &outcome) {
+            taken += 1;
+        } else {
+            eprintln!("{}: left out: it is of a quick run, or of other claims", path.display());
+        }
+    }
+    write_file(file, |out| out.write_all(record.to_toml().as_bytes())).map_err(Failure::input)?;
+    print(&format!("{taken} verdicts taken over\n{}\n", record.counts(entries)))
 }
 
 fn as_json(value: &impl Serialize) -> String {

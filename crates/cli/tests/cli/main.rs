@@ -9,6 +9,7 @@ mod engine;
 mod errors;
 mod fetch;
 mod fleet;
+mod papers;
 mod parity;
 mod plugins;
 mod reproduce;

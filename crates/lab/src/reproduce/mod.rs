@@ -10,6 +10,7 @@ mod fleet;
 mod judge;
 mod page;
 mod recipe;
+mod record;
 mod samples;
 mod verdict;
 
@@ -25,29 +26,32 @@ pub use fleet::{FleetClaim, FleetRecipe};
 pub use judge::JudgeError;
 pub use page::{list, page};
 pub use recipe::Recipe;
+pub use record::{Record, Status};
 pub use samples::{SampleError, SampleRecipe, ShareClaim};
 pub use verdict::{Band, Counted, Finding, Outcome, Verdict, tally};
 
-/// The catalogue's files, a paper each.
-const FILES: [&str; 4] = [
+/// The catalogue's files: a paper each, and the parts of their systems.
+const FILES: [&str; 5] = [
     include_str!("../../../../scenarios/papers/mortise.toml"),
     include_str!("../../../../scenarios/papers/floo.toml"),
     include_str!("../../../../scenarios/papers/muses.toml"),
     include_str!("../../../../scenarios/papers/pcc.toml"),
+    include_str!("../../../../scenarios/papers/parts.toml"),
 ];
 
-/// A figure, table or headline of a paper. It has one of `compare`, `fleet`, `samples`, `command` and a note that
-/// says why there is none of them.
+/// A figure, table or headline of a paper, or a part of its system. It has one of `compare`, `fleet`,
+/// `samples`, `command` and a note that says why there is none of them.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Entry {
-    /// Its name, `PAPER/FIGURE`.
+    /// Its name: `PAPER/FIGURE`, or `KIND/PART`.
     pub name: String,
     /// The section of the paper.
     pub section: String,
     /// What it shows.
     pub shows: String,
-    /// What the paper finds, with its number where it prints one.
+    /// What the paper finds, with its number where it prints one. Parts have none.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
     pub paper: String,
     /// The comparison that makes it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -75,6 +79,13 @@ impl Entry {
     /// Whether `trimtab reproduce` runs it.
     pub fn runs(&self) -> bool {
         self.compare.is_some() || self.fleet.is_some() || self.samples.is_some()
+    }
+
+    /// How many claims of the paper it judges.
+    pub fn claims(&self) -> usize {
+        let compared = self.compare.as_ref().map_or(0, |r| r.claims.len() + r.areas.len());
+        let simulated = self.fleet.as_ref().map_or(0, |r| r.claims.len());
+        compared + simulated + self.samples.as_ref().map_or(0, |r| r.claims.len())
     }
 
     /// Compares the result of the entry's comparison with the paper. A quick run may lack what a claim is about,

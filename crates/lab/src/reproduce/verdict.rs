@@ -60,6 +60,14 @@ impl Verdict {
         }
     }
 
+    /// As files have it.
+    pub(super) fn word(self) -> &'static str {
+        match self {
+            Self::NotToldApart => "not-told-apart",
+            other => other.name(),
+        }
+    }
+
     fn of(band: &Band, ours: Estimate) -> Self {
         let border = band.contradicts_below;
         if let Some([low, high]) = ours.ci95
@@ -78,10 +86,11 @@ impl Verdict {
 }
 
 /// What a finding is of.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Counted {
     /// Runs, or aggregates of a fleet.
+    #[default]
     Runs,
     /// Samples of a distribution.
     Samples,
@@ -108,6 +117,7 @@ pub struct Finding {
     /// How many runs counted, or aggregates of a fleet, or samples.
     pub runs: usize,
     /// What they are.
+    #[serde(default)]
     pub counted: Counted,
     /// What it says of the paper's.
     pub verdict: Verdict,
