@@ -83,9 +83,9 @@ class Comparison(Table):
     def plot(self, kind: str, file: str | os.PathLike[str]) -> None:
         """Draw a figure of the first application into an ``.svg``, ``.pdf`` or ``.png`` file.
 
-        The kinds are those of ``--plot``: ``qoe``, ``changes``, ``cdf``, ``tradeoff``, ``series``,
-        ``axis``, ``period``, ``switches`` and ``completion``. ``cdf`` and ``series`` need
-        ``details=True``.
+        The kinds are those of ``--plot``: ``qoe``, ``changes``, ``cdf``, ``tradeoff``,
+        ``ellipses``, ``series``, ``axis``, ``period``, ``switches`` and ``completion``. ``cdf`` and
+        ``series`` need ``details=True``.
 
         Raises:
             ValueError: There is no figure of this kind, or the file has another ending.

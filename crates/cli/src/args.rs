@@ -10,7 +10,7 @@ use trimtab_lab::run::pool::Effort;
 use trimtab_lab::scenario::{
     AppKind, Buffer, Delay, Mark, Probability, TraceSource, TransportKind,
 };
-use trimtab_units::{Duration, Rate};
+use trimtab_units::Duration;
 
 pub(crate) use crate::cmcd_args::Cmcd;
 pub(crate) use crate::compare_args::Compare;
@@ -22,6 +22,7 @@ pub(crate) use crate::engine_args::{
 pub(crate) use crate::leaderboard_args::Leaderboard;
 pub(crate) use crate::reproduce_args::Reproduce;
 pub(crate) use crate::study_args::{ExperimentCommand, RolloutCommand, Which};
+pub(crate) use crate::trace_args::{Generate, Output, Random, Trace, TraceCommand};
 
 /// Congestion control that serves what users feel: compare algorithms by quality of experience.
 #[derive(Debug, Parser)]
@@ -586,121 +587,6 @@ impl From<Transport> for TransportKind {
     }
 }
 
-/// Describe, make and fetch traces of links.
-#[derive(Debug, Args)]
-pub(crate) struct Trace {
-    #[command(subcommand)]
-    pub(crate) command: TraceCommand,
-}
-
-#[derive(Debug, Subcommand)]
-pub(crate) enum TraceCommand {
-    /// Describe traces: length, mean rate, spread, outages.
-    #[command(
-        after_help = "Examples:\n  trimtab trace info traces/*.trace.gz\n  trimtab trace info --json wifi:seed=3"
-    )]
-    Info {
-        /// Files, globs or generated links
-        #[arg(required = true)]
-        traces: Vec<TraceSource>,
-        /// As JSON
-        #[arg(long)]
-        json: bool,
-    },
-    /// Draw the rate of a trace over time, as HTML or SVG by the name of the output.
-    #[command(after_help = "Example:\n  trimtab trace plot traces/lte.trace.gz --output lte.svg")]
-    Plot {
-        /// A file or generated link
-        trace: TraceSource,
-        /// Where to: a name that ends in .svg, .pdf, .png or .html
-        #[arg(long, short, value_name = "FILE")]
-        output: PathBuf,
-    },
-    /// Convert between Mahimahi's format and tables of rates (CSV).
-    ///
-    /// The table has two columns, time in seconds and rate in Mbit/s.
-    #[command(
-        after_help = "Examples:\n  trimtab trace convert log.csv link.trace.gz\n  trimtab trace convert link.trace.gz log.csv --bin 100ms"
-    )]
-    Convert {
-        /// A trace, or a table of rates (.csv)
-        from: PathBuf,
-        /// A table of rates (.csv), or else a trace, compressed if it ends in .gz
-        to: PathBuf,
-        /// Length of a row when writing a table
-        #[arg(long, value_name = "TIME", default_value = "100ms")]
-        bin: Duration,
-    },
-    /// Make a trace.
-    #[command(subcommand)]
-    Generate(Generate),
-    /// Fetch a public set of traces from its authors' repository.
-    ///
-    /// Without a set, lists them with their licences.
-    #[command(
-        after_help = "Example:\n  trimtab trace fetch nyc --to traces/nyc\n  trimtab compare --traces 'traces/nyc/*'"
-    )]
-    Fetch {
-        /// Which set
-        set: Option<String>,
-        /// The folder to put it in [default: `traces/SET`]
-        #[arg(long, value_name = "DIR")]
-        to: Option<PathBuf>,
-        /// Where the files of repositories are served
-        #[arg(long, hide = true, env = "TRIMTAB_FETCH_FROM", default_value = trimtab_lab::fetch::BASE_URL)]
-        from: String,
-    },
-}
-
-/// What a generated link looks like.
-#[derive(Debug, Subcommand)]
-pub(crate) enum Generate {
-    /// Like an LTE link
-    Cellular(Random),
-    /// Like a Wi-Fi link
-    Wifi(Random),
-    /// A constant rate
-    Constant {
-        /// The rate, e.g. 12Mbit/s
-        #[arg(long)]
-        rate: Rate,
-        #[command(flatten)]
-        output: Output,
-    },
-    /// Rates that follow each other, over and over
-    Step {
-        /// The rates, e.g. 12Mbit/s,48Mbit/s
-        #[arg(long, value_delimiter = ',', required = true)]
-        rates: Vec<Rate>,
-        /// How long each lasts, e.g. 20s
-        #[arg(long)]
-        each: Duration,
-        #[command(flatten)]
-        output: Output,
-    },
-}
-
-/// Settings of a generator.
-#[derive(Debug, Args)]
-pub(crate) struct Random {
-    /// The seed: the same seed makes the same trace
-    #[arg(long, default_value_t = 0)]
-    pub(crate) seed: u64,
-    /// The length before it repeats
-    #[arg(long, default_value = "180s")]
-    pub(crate) length: Duration,
-    #[command(flatten)]
-    pub(crate) output: Output,
-}
-
-/// Where a made trace goes.
-#[derive(Debug, Args)]
-pub(crate) struct Output {
-    /// The file, compressed if it ends in .gz [default: standard output]
-    #[arg(long, short, value_name = "FILE")]
-    pub(crate) output: Option<PathBuf>,
-}
-
 #[derive(Debug, Subcommand)]
 pub(crate) enum AppCommand {
     /// List applications with their settings and the QoE models that suit them.
@@ -708,6 +594,32 @@ pub(crate) enum AppCommand {
         /// As JSON
         #[arg(long)]
         json: bool,
+    },
+    /// Print distributions of the gaps between requests and of the sizes of messages, without a network.
+    ///
+    /// `trimtab reproduce mortise/fig19` and `floo/fig5` compare them with what the papers state.
+    #[command(
+        after_help = "Examples:\n  trimtab app cdf download\n  trimtab app cdf web --set pauses=false --output web.svg"
+    )]
+    Cdf {
+        /// An application with requests by a schedule: download or web
+        #[arg(value_name = "APP", value_parser = applications())]
+        app: AppKind,
+        /// A setting of the application, as in a scenario; may be given several times
+        #[arg(long, value_name = "NAME=VALUE")]
+        set: Vec<String>,
+        /// Length of a session
+        #[arg(long, value_name = "TIME", default_value = "206s")]
+        length: Duration,
+        /// How many sessions, with the seeds from 0 on
+        #[arg(long, value_name = "N", default_value_t = 100, value_parser = clap::value_parser!(u64).range(1..=10_000))]
+        sessions: u64,
+        /// As JSON, with every value
+        #[arg(long)]
+        json: bool,
+        /// Draw the distributions into a file that ends in .svg, .pdf or .png
+        #[arg(long, short, value_name = "FILE", value_parser = picture)]
+        output: Option<PathBuf>,
     },
 }
 

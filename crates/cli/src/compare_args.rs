@@ -137,7 +137,8 @@ pub(crate) struct Compare {
 
     /// Draw a figure into a file that ends in .svg, .pdf or .png; may be given several times. KIND is
     /// `qoe` (means with intervals), `changes` (paired, with intervals), `cdf` (distributions over
-    /// requests or chunks), `tradeoff` (throughput against delay), `series` (over time), `axis` (over the
+    /// requests or chunks), `tradeoff` (throughput against delay), `ellipses`
+    /// (the same over that of the best scheme of each place, with deviations), `series` (over time), `axis` (over the
     /// axis of the grid with several values), `period` (over selection periods), `switches` (what
     /// switches cost) or `completion` (completion times over the runs)
     #[arg(long, value_name = "KIND=FILE", value_parser = plot)]

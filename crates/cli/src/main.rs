@@ -22,9 +22,11 @@ mod manual;
 mod parity;
 mod reproduce;
 mod reproduce_args;
+mod samples;
 mod study;
 mod study_args;
 mod trace;
+mod trace_args;
 mod validate;
 
 use std::fmt;
@@ -108,6 +110,9 @@ fn run(cli: Cli) -> Result<u8, Failure> {
         Command::Cc(Cc::List { json }) => list::schemes(json),
         Command::Cc(Cc::Header) => print(trimtab_plugin::HEADER),
         Command::App(AppCommand::List { json }) => list::applications(json),
+        Command::App(AppCommand::Cdf { app, set, length, sessions, json, output }) => {
+            samples::requests(app, &set, length, sessions, json, output.as_deref())
+        }
         Command::Fleet(args) => fleet::run(&args),
         Command::Conform(args) => conform::run(&args),
         Command::Leaderboard(args) => leaderboard::run(&args),

@@ -2,18 +2,19 @@
 
 use std::fmt::Display;
 use std::fs;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 use trimtab_lab::compare::{CompareError, compare};
 use trimtab_lab::fleet::{SimulateError, simulate};
 use trimtab_lab::kept::kept;
-use trimtab_lab::report::figure::{Kind, figure};
+use trimtab_lab::report::figure::{Kind, figure_in};
 use trimtab_lab::report::fleet;
 use trimtab_lab::report::output::write_file;
-use trimtab_lab::report::picture;
+use trimtab_lab::report::{picture, samples};
 use trimtab_lab::reproduce::{
-    Entry, FleetRecipe, Outcome, Recipe, catalogue, find, list, page, tally,
+    Entry, FleetRecipe, Outcome, Recipe, Record, SampleRecipe, catalogue, find, list, page, tally,
 };
 use trimtab_lab::run::Recording;
 use trimtab_lab::run::simulator::Simulator;
@@ -27,11 +28,15 @@ const ENDS: [&str; 2] = ["svg", "png"];
 
 pub(crate) fn run(args: &Reproduce) -> Result<(), Failure> {
     let entries = catalogue().map_err(Failure::input)?;
+    if let Some(file) = &args.record {
+        return record(args, &entries, file);
+    }
+    let recorded = Record::shipped().map_err(Failure::input)?;
     if args.page {
-        return print(&page(&entries));
+        return print(&page(&entries, &recorded));
     }
     if args.list {
-        return print(&if args.json { as_json(&entries) } else { list(&entries) });
+        return print(&if args.json { as_json(&entries) } else { list(&entries, &recorded) });
     }
     // Every name is looked up before the first figure runs for minutes.
     let chosen: Vec<&Entry> = if args.figures.is_empty() {
@@ -41,10 +46,14 @@ pub(crate) fn run(args: &Reproduce) -> Result<(), Failure> {
     };
     let (mut outcomes, mut failures) = (Vec::new(), 0);
     for entry in &chosen {
-        let outcome = match (&entry.compare, &entry.fleet) {
-            (Some(recipe), _) => compared(args, entry, recipe),
-            (None, Some(recipe)) => simulated(args, entry, recipe),
-            (None, None) => continue,
+        let outcome = if let Some(recipe) = &entry.compare {
+            compared(args, entry, recipe)
+        } else if let Some(recipe) = &entry.fleet {
+            simulated(args, entry, recipe)
+        } else if let Some(recipe) = &entry.samples {
+            sampled(args, entry, recipe)
+        } else {
+            continue;
         };
         match outcome {
             Ok(outcome) => {
@@ -70,6 +79,32 @@ pub(crate) fn run(args: &Reproduce) -> Result<(), Failure> {
         0 => Ok(()),
         n => Err(Failure::input(format!("{n} of {} figures failed: see above", chosen.len()))),
     }
+}
+
+/// Takes the verdicts of whole runs over into a file, which keeps those of figures without a result here.
+fn record(args: &Reproduce, entries: &[Entry], file: &Path) -> Result<(), Failure> {
+    let fail = |path: &Path, e: &dyn Display| Failure::input(format!("{}: {e}", path.display()));
+    let text = match fs::read_to_string(file) {
+        Err(e) if e.kind() == ErrorKind::NotFound => String::new(),
+        text => text.map_err(|e| fail(file, &e))?,
+    };
+    let mut record = Record::read(&text).map_err(|e| fail(file, &e))?;
+    let mut taken = 0;
+    for entry in entries.iter().filter(|entry| entry.runs()) {
+        let path = args.out.join(entry.folder()).join("verdict.json");
+        if !path.exists() {
+            continue;
+        }
+        let text = fs::read(&path).map_err(|e| fail(&path, &e))?;
+        let outcome: Outcome = serde_json::from_slice(&text).map_err(|e| fail(&path, &e))?;
+        if record.enter(entry, &outcome) {
+            taken += 1;
+        } else {
+            eprintln!("{}: left out: it is of a quick run, or of other claims", path.display());
+        }
+    }
+    write_file(file, |out| out.write_all(record.to_toml().as_bytes())).map_err(Failure::input)?;
+    print(&format!("{taken} verdicts taken over\n{}\n", record.counts(entries)))
 }
 
 fn as_json(value: &impl Serialize) -> String {
@@ -118,7 +153,8 @@ fn compared(args: &Reproduce, entry: &Entry, recipe: &Recipe) -> Result<Outcome,
     write(&folder.join("verdict.json"), &outcome)?;
     let is_drawn = ENDS.iter().all(|end| folder.join(format!("figure.{end}")).exists());
     if !is_kept || !is_drawn && !kind.needs_recording() {
-        draw(&folder, &figure(kind, &comparison).map_err(|e| fail(&e))?)?;
+        let svg = figure_in(kind, &comparison, &recipe.panels).map_err(|e| fail(&e))?;
+        draw(&folder, &svg)?;
     }
     Ok(outcome)
 }
@@ -141,6 +177,18 @@ fn simulated(args: &Reproduce, entry: &Entry, recipe: &FleetRecipe) -> Result<Ou
     let outcome = entry.judge_fleet(&result, args.quick).map_err(|e| fail(&e))?;
     write(&folder.join("verdict.json"), &outcome)?;
     draw(&folder, &fleet::plot(&result))?;
+    Ok(outcome)
+}
+
+/// Takes samples, which is a matter of a second, and writes them, verdict and pictures.
+fn sampled(args: &Reproduce, entry: &Entry, recipe: &SampleRecipe) -> Result<Outcome, Failure> {
+    let fail = fail(entry);
+    let sets = recipe.sample(&args.scenarios).map_err(|e| fail(&e))?;
+    let folder = folder(args, entry)?;
+    write(&folder.join("result.json"), &sets)?;
+    let outcome = entry.judge_samples(&sets).map_err(|e| fail(&e))?;
+    write(&folder.join("verdict.json"), &outcome)?;
+    draw(&folder, &samples::figure(&sets, &recipe.stated()))?;
     Ok(outcome)
 }
 

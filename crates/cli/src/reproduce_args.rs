@@ -16,6 +16,7 @@ use crate::args::Work;
   trimtab reproduce mortise/fig12
   trimtab reproduce mortise/fig13 muses/table4 --quick --out /tmp/quick
   trimtab reproduce --out reproduced
+  trimtab reproduce --out reproduced --record scenarios/papers/verdicts.toml
   trimtab reproduce --page > docs/reference/papers.md
 
 `docs/reference/papers.md` has every name, and what it is compared by.")]
@@ -31,6 +32,11 @@ pub(crate) struct Reproduce {
     /// Print the page of the documentation that describes them, in Markdown, and run nothing
     #[arg(long, conflicts_with_all = ["figures", "json"])]
     pub(crate) page: bool,
+
+    /// Take the verdicts of whole runs in --out over into a file, for the counts of --list and --page, and
+    /// run nothing
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["figures", "list", "page", "json", "quick"])]
+    pub(crate) record: Option<PathBuf>,
 
     /// One seed, a minute, and six points of the grid at most: shows that a figure runs, and says
     /// little of the paper

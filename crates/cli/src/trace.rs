@@ -9,16 +9,19 @@ use trimtab_lab::report::output::{OutputError, write_file};
 use trimtab_lab::report::picture::{self, Format};
 use trimtab_lab::run::links;
 use trimtab_lab::scenario::{GeneratedKind, TraceSource, named};
-use trimtab_net::Trace;
 use trimtab_net::rate_log::RateLog;
+use trimtab_net::{Segmentation, Trace};
 
 use crate::args::{Generate, Output, Random, TraceCommand};
-use crate::{Failure, print};
+use crate::{Failure, print, samples};
 
 pub(crate) fn run(command: TraceCommand) -> Result<(), Failure> {
     match command {
         TraceCommand::Info { traces, json } => info(&traces, json),
         TraceCommand::Plot { trace, output } => plot(&trace, &output),
+        TraceCommand::Segments { traces, bin, penalty, json, output } => {
+            samples::segments(&traces, &Segmentation { bin, penalty }, json, output.as_deref())
+        }
         TraceCommand::Convert { from, to, bin } => convert(&from, &to, bin),
         TraceCommand::Generate(what) => generate(what),
         TraceCommand::Fetch { set: None, .. } => list_sets(),

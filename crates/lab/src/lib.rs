@@ -19,6 +19,7 @@ pub mod report;
 pub mod reproduce;
 pub mod result;
 pub mod run;
+pub mod samples;
 pub mod scenario;
 pub mod stats;
 #[cfg(test)]

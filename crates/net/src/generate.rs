@@ -12,7 +12,7 @@ use trimtab_units::{Duration, Rate};
 use crate::spread::Spread;
 use crate::trace::{Trace, TraceError};
 
-pub use cellular::{Cellular, CellularTrace, Segment};
+pub use cellular::{Cellular, CellularTrace};
 pub use wifi::{Position, Wifi, WifiTrace};
 
 /// A link that stays at each rate for its duration, and then starts again. A last millisecond without an

@@ -2,12 +2,16 @@
 
 use std::path::Path;
 
-use trimtab_net::generate::{Cellular, Position, Segment, Wifi, demo_set};
-use trimtab_net::{Capacity, Trace};
+use trimtab_net::generate::{Cellular, Position, Wifi, demo_set};
+use trimtab_net::{Capacity, Segment, Segmentation, Trace};
 use trimtab_units::{Duration, Rate, Time};
 
 /// Durations in seconds and mean rates in Mbit/s of consecutive segments.
 type Segments = Vec<(f64, f64)>;
+
+fn plain(segments: &[Segment]) -> Segments {
+    segments.iter().map(|s| (s.duration.as_secs_f64(), s.mean.mbps())).collect()
+}
 
 /// Mortise, appendix A: more than 90% of the segments longer than 3 s, more than 95% shorter than 17 s, more
 /// than 80% of the changes above 50%, 95% within 245%. `traces` are segments of separate traces.
@@ -49,10 +53,7 @@ fn cellular_traces() -> Vec<(Trace, Vec<Segment>)> {
 #[test]
 fn cellular_segments_are_like_appendix_a() {
     let traces = cellular_traces();
-    let drawn = |segments: &[Segment]| {
-        segments.iter().map(|s| (s.duration.as_secs_f64(), s.mean.mbps())).collect()
-    };
-    assert_like_appendix_a(&traces.iter().map(|(_, segments)| drawn(segments)).collect::<Vec<_>>());
+    assert_like_appendix_a(&traces.iter().map(|(_, segments)| plain(segments)).collect::<Vec<_>>());
 
     // The same with what the trace carries in each segment.
     let carried = |trace: &Trace, segments: &[Segment]| {
@@ -77,53 +78,13 @@ fn cellular_segments_are_like_appendix_a() {
     assert!((0.96..1.01).contains(&mean), "{mean}");
 }
 
-/// Mean-shift segmentation by optimal partitioning, which is PELT (Killick, Fearnhead and Eckley, 2012) without
-/// the pruning that makes it fast: minimises the squared error within the segments plus a penalty for each.
-fn change_points(values: &[f64], penalty: f64) -> Vec<usize> {
-    let sums = |square: bool| {
-        let mut total = 0.0;
-        let mut sums = vec![0.0];
-        for value in values {
-            total += if square { value * value } else { *value };
-            sums.push(total);
-        }
-        sums
-    };
-    let (sum, sum_of_squares) = (sums(false), sums(true));
-    let cost = |from: usize, to: usize| {
-        let total = sum[to] - sum[from];
-        sum_of_squares[to] - sum_of_squares[from] - total * total / (to - from) as f64
-    };
-    let mut best = vec![(-penalty, 0)];
-    for to in 1..=values.len() {
-        let with = |from: usize| (best[from].0 + cost(from, to) + penalty, from);
-        best.push((0..to).map(with).min_by(|a, b| a.0.total_cmp(&b.0)).unwrap());
-    }
-    let mut points = vec![values.len()];
-    while let Some(&last) = points.last().filter(|&&last| last > 0) {
-        points.push(best[last].1);
-    }
-    points.reverse();
-    points
-}
-
 /// Appendix A's own way: segment the throughput, and look at the segments found.
 #[test]
 fn segments_found_in_cellular_traces_are_like_appendix_a() {
-    const BIN_S: f64 = 0.5;
     let found = |trace: &Trace| {
-        let rates = trace.rates(Duration::from_secs_f64(BIN_S));
-        // Outliers (outages) are limited, since the appendix filters them out.
-        let levels: Vec<f64> = rates.iter().map(|rate| rate.mbps().max(0.5).ln()).collect();
-        let points = change_points(&levels, 0.5);
-        let segment = |pair: &[usize]| {
-            let (from, to) = (pair[0], pair[1]);
-            let total: f64 = rates[from..to].iter().map(|rate| rate.mbps()).sum();
-            ((to - from) as f64 * BIN_S, total / (to - from) as f64)
-        };
-        let mut segments: Segments = points.windows(2).map(segment).collect();
+        let mut segments = Segmentation::default().segments(trace).unwrap();
         segments.pop();
-        segments
+        plain(&segments)
     };
     let traces: Vec<Segments> = cellular_traces().iter().map(|(trace, _)| found(trace)).collect();
     assert_like_appendix_a(&traces);

@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use crate::support::{stdout, trimtab};
+use crate::support::{error, stdout, trimtab};
 
 const SMALL: &[&str] = &[
     "compare",
@@ -249,6 +249,37 @@ fn traces_are_made_shown_and_converted() {
     let one = run(&["trace", "generate", "cellular", "--seed", "5", "--length", "20s"]);
     assert_eq!(one, run(&["trace", "generate", "cellular", "--seed", "5", "--length", "20s"]));
     assert_ne!(one, run(&["trace", "generate", "cellular", "--seed", "6", "--length", "20s"]));
+}
+
+#[test]
+fn traces_have_segments_and_applications_requests() {
+    let dir = tempfile::tempdir().unwrap();
+    let run = |args: &[&str]| stdout(dir.path(), args);
+    let steps = "step:12Mbit/s@5s,6Mbit/s@8s,24Mbit/s@4s";
+    let text = run(&["trace", "segments", steps, "constant:9Mbit/s", "-o", "segments.png"]);
+    assert!(
+        text.contains("\n  3 segments, median 5.0 s: 100% over 3 s, 100% under 17 s; 2 changes: "),
+        "{text}"
+    );
+    assert!(text.contains("; no change\n") && text.contains("\nall 2 traces\n"), "{text}");
+    assert!(fs::read(dir.path().join("segments.png")).unwrap().starts_with(b"\x89PNG"));
+    // A change by half costs more than it explains.
+    let text = run(&["trace", "segments", steps, "--penalty", "50"]);
+    assert!(text.contains("  1 segment, median 17.0 s: "), "{text}");
+    let json: serde_json::Value =
+        serde_json::from_str(&run(&["trace", "segments", steps, "--json"])).unwrap();
+    assert_eq!(json[0]["values"]["segment-length"], serde_json::json!([5.0, 8.0, 4.0]));
+    let e = error(dir.path(), &["trace", "segments", steps, "--penalty", "0"]);
+    assert!(e.contains("\"0\" is no number above 0"), "{e}");
+
+    let text = run(&["app", "cdf", "web", "--set", "pauses=false", "--sessions", "2"]);
+    let row = |name: &str| text.lines().find(|line| line.contains(name)).unwrap_or("").to_owned();
+    assert!(row("gap between requests, ms").contains(" 0.00 "), "{text}");
+    assert!(text.starts_with("web: ") && !row("size of responses, KB").is_empty(), "{text}");
+    let e = error(dir.path(), &["app", "cdf", "vod"]);
+    assert!(e.contains("vod makes no requests by a schedule of its own"), "{e}");
+    let e = error(dir.path(), &["app", "cdf", "web", "--set", "pause=false"]);
+    assert!(e.contains("`pause` is no setting of web"), "{e}");
 }
 
 #[test]

@@ -10,6 +10,7 @@ mod errors;
 mod fetch;
 mod fleet;
 mod leaderboard;
+mod papers;
 mod parity;
 mod plugins;
 mod reproduce;

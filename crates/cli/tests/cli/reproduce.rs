@@ -66,7 +66,10 @@ fn names_are_listed_and_wrong_ones_refused() {
     assert!(list.lines().any(|line| line.starts_with("muses/table4 ")), "{list}");
     let json = stdout(dir.path(), &["reproduce", "--list", "--json"]);
     let json: Value = serde_json::from_str(&json).unwrap();
-    assert_eq!(json.as_array().unwrap().len(), list.lines().count());
+    // The last line has the counts.
+    assert_eq!(json.as_array().unwrap().len() + 1, list.lines().count());
+    let counts = list.lines().last().unwrap();
+    assert!(counts.contains(" entries: ") && counts.contains(" contradict, "), "{counts}");
     let message = error(dir.path(), &["reproduce", "mortise/fig13", "muses/tabel4"]);
     assert!(
         message.contains("no figure \"muses/tabel4\": the nearest are muses/table4"),
@@ -108,4 +111,26 @@ fn the_page_is_that_of_the_catalogue() {
     let page = stdout(path.parent().unwrap(), &["reproduce", "--page"]);
     let advice = "run `trimtab reproduce --page > docs/reference/papers.md`";
     assert!(fs::read_to_string(&path).unwrap() == page, "{advice}");
+}
+
+#[test]
+fn samples_are_judged_drawn_and_recorded() {
+    let dir = tempfile::tempdir().unwrap();
+    let args = ["reproduce", "mortise/fig19", "floo/fig5", "--scenarios", SCENARIOS];
+    let text = stdout(dir.path(), &args);
+    let line = |part: &str| text.lines().find(|line| line.contains(part)).unwrap_or(&text);
+    let own = line("percent at 0 or less of download: gap between requests, ms");
+    assert!(own.starts_with("  agrees ") && own.ends_with(" samples"), "{text}");
+    assert!(line("in the largest 3.4% of web").starts_with("  agrees "), "{text}");
+    let svg = fs::read_to_string(dir.path().join("reproduced/mortise-fig19/figure.svg")).unwrap();
+    assert!(svg.contains("points that the paper states"));
+
+    let record = ["reproduce", "--record", "verdicts.toml"];
+    assert!(stdout(dir.path(), &record).starts_with("2 verdicts taken over\n"));
+    let file = fs::read_to_string(dir.path().join("verdicts.toml")).unwrap();
+    assert!(file.contains("\"floo/fig5\" = [\"agrees\", "), "{file}");
+    // A quick run is left out, and what was there stays.
+    stdout(dir.path(), FIGURE);
+    assert!(stdout(dir.path(), &record).starts_with("2 verdicts taken over\n"));
+    assert_eq!(fs::read_to_string(dir.path().join("verdicts.toml")).unwrap(), file);
 }

@@ -1,6 +1,7 @@
 //! A row of a table.
 
 use trimtab_envs::muses::Outcome;
+use trimtab_lab::stats::{Ellipse, Moments};
 
 /// One network: its one-way delay in ms, what came of it, and the distance of what was in flight.
 pub(crate) type Run = (f64, Outcome, f64);
@@ -26,8 +27,8 @@ pub(crate) fn row(runs: &[Run]) -> String {
     let loss = of(&|(_, o, _)| 100.0 * o.loss).0;
     let apart = of(&|(_, _, apart)| apart * apart).0.sqrt();
     let pairs = used.2.iter().zip(&delay.2);
-    let both = pairs.map(|(u, d)| (u - used.0) * (d - delay.0)).sum::<f64>() / (n - 1.0).max(1.0);
-    let area = core::f64::consts::PI * (used.1 * delay.1 - both * both).max(0.0).sqrt();
+    let all = pairs.fold(Moments::default(), |sum, (u, d)| sum + Moments::of(*u, *d));
+    let area = all.ellipse().as_ref().map_or(0.0, Ellipse::area);
     let half = |variance: f64| 1.96 * (variance / n).sqrt();
     format!(
         "{:.1}% ± {:.1} | {:.0} ± {:.0} ms | {:.0} ms | {loss:.2}% | {area:.0} | {apart:.0}",

@@ -18,6 +18,7 @@ pub mod look;
 pub mod output;
 pub mod picture;
 mod plots;
+pub mod samples;
 mod series;
 pub mod sheet;
 pub mod table;

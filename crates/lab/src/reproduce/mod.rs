@@ -1,48 +1,57 @@
 //! The papers' figures, tables and headlines by name: what each shows, how ours is made, and a verdict.
 //!
 //! The catalogue is data, `scenarios/papers/*.toml`: a new figure is one entry there. [`catalogue`] reads it,
-//! [`find`] looks a name up, [`Recipe`] and [`FleetRecipe`] say what runs, [`Entry::judge`] compares with the
-//! paper, and [`page`] makes `docs/reference/papers.md`.
+//! [`find`] looks a name up, [`Recipe`], [`FleetRecipe`] and [`SampleRecipe`] say what runs, [`Entry::judge`]
+//! compares with the paper, and [`page`] makes `docs/reference/papers.md`.
 
+mod area;
 mod claim;
 mod fleet;
 mod judge;
 mod page;
 mod recipe;
+mod record;
+mod samples;
 mod verdict;
 
 use serde::{Deserialize, Serialize};
 
 use crate::fleet::FleetResult;
 use crate::result::Comparison;
+use crate::samples::Unit;
 
+pub use area::AreaClaim;
 pub use claim::{Claim, Quantity, Where};
 pub use fleet::{FleetClaim, FleetRecipe};
 pub use judge::JudgeError;
 pub use page::{list, page};
 pub use recipe::Recipe;
-pub use verdict::{Band, Finding, Outcome, Verdict, tally};
+pub use record::{Record, Status};
+pub use samples::{SampleError, SampleRecipe, ShareClaim};
+pub use verdict::{Band, Counted, Finding, Outcome, Verdict, tally};
 
-/// The catalogue's files, a paper each.
-const FILES: [&str; 4] = [
+/// The catalogue's files: a paper each, and the parts of their systems.
+const FILES: [&str; 5] = [
     include_str!("../../../../scenarios/papers/mortise.toml"),
     include_str!("../../../../scenarios/papers/floo.toml"),
     include_str!("../../../../scenarios/papers/muses.toml"),
     include_str!("../../../../scenarios/papers/pcc.toml"),
+    include_str!("../../../../scenarios/papers/parts.toml"),
 ];
 
-/// A figure, table or headline of a paper. It has one of `compare`, `fleet`, `command` and a note that says why
-/// there is none of them.
+/// A figure, table or headline of a paper, or a part of its system. It has one of `compare`, `fleet`,
+/// `samples`, `command` and a note that says why there is none of them.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Entry {
-    /// Its name, `PAPER/FIGURE`.
+    /// Its name: `PAPER/FIGURE`, or `KIND/PART`.
     pub name: String,
     /// The section of the paper.
     pub section: String,
     /// What it shows.
     pub shows: String,
-    /// What the paper finds, with its number where it prints one.
+    /// What the paper finds, with its number where it prints one. Parts have none.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
     pub paper: String,
     /// The comparison that makes it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -50,6 +59,9 @@ pub struct Entry {
     /// The fleet that makes it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fleet: Option<FleetRecipe>,
+    /// The samples that make it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub samples: Option<SampleRecipe>,
     /// The command that makes it, where it is another than this.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub command: String,
@@ -66,7 +78,14 @@ impl Entry {
 
     /// Whether `trimtab reproduce` runs it.
     pub fn runs(&self) -> bool {
-        self.compare.is_some() || self.fleet.is_some()
+        self.compare.is_some() || self.fleet.is_some() || self.samples.is_some()
+    }
+
+    /// How many claims of the paper it judges.
+    pub fn claims(&self) -> usize {
+        let compared = self.compare.as_ref().map_or(0, |r| r.claims.len() + r.areas.len());
+        let simulated = self.fleet.as_ref().map_or(0, |r| r.claims.len());
+        compared + simulated + self.samples.as_ref().map_or(0, |r| r.claims.len())
     }
 
     /// Compares the result of the entry's comparison with the paper. A quick run may lack what a claim is about,
@@ -75,8 +94,13 @@ impl Entry {
     /// # Errors
     /// The runs lack what is compared.
     pub fn judge(&self, result: &Comparison, quick: bool) -> Result<Outcome, JudgeError> {
-        let claims = self.compare.iter().flat_map(|recipe| &recipe.claims);
-        self.outcome(claims.map(|claim| judge::judge(claim, &result.runs)), quick)
+        let recipe = || self.compare.iter();
+        let claims = recipe().flat_map(|recipe| &recipe.claims);
+        let areas =
+            recipe().flat_map(|recipe| recipe.areas.iter().map(move |area| (area, &recipe.panels)));
+        let claims = claims.map(|claim| judge::judge(claim, &result.runs));
+        let areas = areas.map(|(claim, panels)| area::judge(claim, panels, &result.runs));
+        self.outcome(claims.chain(areas), quick)
     }
 
     /// Compares the result of the entry's fleet with the paper, as [`Self::judge`].
@@ -86,6 +110,15 @@ impl Entry {
     pub fn judge_fleet(&self, result: &FleetResult, quick: bool) -> Result<Outcome, JudgeError> {
         let claims = self.fleet.iter().flat_map(|recipe| &recipe.claims);
         self.outcome(claims.map(|claim| fleet::judge(claim, result)), quick)
+    }
+
+    /// Compares the samples of the entry with the paper.
+    ///
+    /// # Errors
+    /// There are no samples of what is compared.
+    pub fn judge_samples(&self, sets: &[(String, Vec<Unit>)]) -> Result<Outcome, JudgeError> {
+        let claims = self.samples.iter().flat_map(|recipe| &recipe.claims);
+        self.outcome(claims.map(|claim| samples::judge(claim, sets)), false)
     }
 
     fn outcome(
@@ -150,6 +183,7 @@ mod tests {
 
     use super::*;
     use crate::report::figure::Kind;
+    use crate::scenario::AppSettings;
 
     #[test]
     fn entries_are_complete_and_their_scenarios_read() {
@@ -161,10 +195,25 @@ mod tests {
             let name = &entry.name;
             let ways = usize::from(entry.compare.is_some())
                 + usize::from(entry.fleet.is_some())
+                + usize::from(entry.samples.is_some())
                 + usize::from(!entry.command.is_empty());
             assert!(ways == 1 || ways == 0 && !entry.note.is_empty(), "{name} has {ways} ways");
             if let Some(recipe) = &entry.compare {
                 check(name, recipe, &folder);
+            }
+            if let Some(recipe) = &entry.samples {
+                let sets = recipe.sources(&folder).unwrap_or_else(|e| panic!("{name}: {e}"));
+                assert!(
+                    sets.is_empty() == recipe.app.is_some(),
+                    "{name}: traces or an application"
+                );
+                assert!(!recipe.claims.is_empty(), "{name} claims nothing");
+                let app = recipe.app.as_ref().map(AppSettings::label);
+                for claim in &recipe.claims {
+                    assert!(claim.band.is_sound(), "{name}");
+                    let is_there = sets.contains_key(claim.of.as_str()) || app == Some(&claim.of);
+                    assert!(is_there, "{name} does not sample {}", claim.of);
+                }
             }
             if let Some(recipe) = &entry.fleet {
                 let scenario = recipe.scenario(&folder, false);
@@ -189,7 +238,11 @@ mod tests {
         let has = |label: &str| scenario.cc.iter().any(|cc| cc.label() == label);
         let fixed = scenario.cc.iter().any(|cc| !cc.is_steered() && !cc.is_bound());
         assert!(fixed || recipe.picture != "changes", "{name} has nobody to draw changes from");
-        assert!(!recipe.claims.is_empty(), "{name} claims nothing");
+        assert!(recipe.claims.len() + recipe.areas.len() > 0, "{name} claims nothing");
+        for claim in &recipe.areas {
+            assert!(claim.band.is_sound() && recipe.panels.contains_key(&claim.panel), "{name}");
+            assert!(has(&claim.scheme) && has(&claim.versus), "{name} does not run {claim:?}");
+        }
         for claim in &recipe.claims {
             assert!(claim.band.is_sound(), "{name}");
             assert!(has(&claim.scheme), "{name} does not run {}", claim.scheme);

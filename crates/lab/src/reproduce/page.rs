@@ -2,21 +2,19 @@
 
 use std::fmt::Write;
 
-use super::{Entry, FleetRecipe, Recipe};
+use super::{Entry, FleetRecipe, Recipe, Record, SampleRecipe};
 
-/// One line per entry, for a terminal.
-pub fn list(entries: &[Entry]) -> String {
+/// One line per entry, for a terminal, and how many there are of each kind.
+pub fn list(entries: &[Entry], record: &Record) -> String {
     let width = entries.iter().map(|entry| entry.name.len()).max().unwrap_or(0);
     let line = |entry: &Entry| {
-        let runs = if entry.runs() { "runs" } else { "-" };
-        format!("{:width$}  {runs:4}  {}\n", entry.name, entry.shows)
+        format!("{:width$}  {:14}  {}\n", entry.name, record.status(entry).name(), entry.shows)
     };
-    entries.iter().map(line).collect()
+    entries.iter().map(line).collect::<String>() + &record.counts(entries) + "\n"
 }
 
 /// `docs/reference/papers.md`.
-pub fn page(entries: &[Entry]) -> String {
-    let count = |has: fn(&Entry) -> bool| entries.iter().filter(|entry| has(entry)).count();
+pub fn page(entries: &[Entry], record: &Record) -> String {
     let mut text = format!(
         "# Figures of the papers by name\n\n\
          `trimtab reproduce --page` makes this page from `scenarios/papers/*.toml`. `trimtab reproduce\n\
@@ -28,30 +26,34 @@ pub fn page(entries: &[Entry]) -> String {
          direction. It *contradicts* beyond, or where the interval holds no change and rules out\n\
          the band. Where the interval holds both, it is *not told apart*. Percentages are changes\n\
          of means, better being positive, with 95% intervals.\n\n\
-         Of {} entries {} run so. {} are made by another command. Of the other {} a note says why\n\
-         they have none, and what stands in for them.\n",
-        entries.len(),
-        count(Entry::runs),
-        count(|entry| !entry.command.is_empty()),
-        count(|entry| !entry.runs() && entry.command.is_empty()),
+         {}.\n\n\
+         Of an entry with several claims the worst verdict counts. `trimtab reproduce --record\n\
+         scenarios/papers/verdicts.toml` takes verdicts over from the results of whole runs: *not\n\
+         recorded* is what has none yet. *By command* is what another command shows. *Reason* is\n\
+         what has none, with why, and what stands in for it.\n",
+        record.counts(entries),
     );
     let mut paper = "";
     for entry in entries {
         let own = entry.name.split('/').next().unwrap_or_default();
+        let has_number = !entry.paper.is_empty();
         if own != paper {
+            let (head, rule) =
+                if has_number { (" the paper |", "---|") } else { Default::default() };
             let _ = write!(
                 text,
-                "\n## {own}\n\n| name | shows | the paper | ours |\n|---|---|---|---|\n"
+                "\n## {own}\n\n| name | shows |{head} verdict | ours |\n|---|---|{rule}---|---|\n"
             );
             paper = own;
         }
+        let number = if has_number { format!(" {} |", entry.paper) } else { String::new() };
         let _ = writeln!(
             text,
-            "| `{}` ({}) | {} | {} | {} |",
+            "| `{}` ({}) | {} |{number} {} | {} |",
             entry.name,
             entry.section,
             entry.shows,
-            entry.paper,
+            record.status(entry).name(),
             ours(entry),
         );
     }
@@ -63,6 +65,7 @@ fn ours(entry: &Entry) -> String {
     let mut parts: Vec<String> = Vec::new();
     parts.extend(entry.compare.as_ref().map(compared));
     parts.extend(entry.fleet.as_ref().map(simulated));
+    parts.extend(entry.samples.as_ref().map(sampled));
     if !entry.command.is_empty() {
         parts.push(format!("`{}`.", entry.command));
     }
@@ -75,11 +78,26 @@ fn compared(recipe: &Recipe) -> String {
     let claims = recipe.claims.iter();
     let claims =
         claims.map(|claim| format!("{} {}", claim.subject(), claim.band.words(claim.is_change())));
-    format!("`{}`: {}.", recipe.scenario, claims.collect::<Vec<_>>().join("; "))
+    let areas = recipe.areas.iter();
+    let areas = areas.map(|claim| format!("{} {}", claim.subject(), claim.band.words(true)));
+    format!("`{}`: {}.", recipe.scenario, claims.chain(areas).collect::<Vec<_>>().join("; "))
 }
 
 fn simulated(recipe: &FleetRecipe) -> String {
     let claims = recipe.claims.iter();
     let claims = claims.map(|claim| format!("{} {}", claim.subject(), claim.band.words(true)));
     format!("`{}`: {}.", recipe.scenario, claims.collect::<Vec<_>>().join("; "))
+}
+
+fn sampled(recipe: &SampleRecipe) -> String {
+    let what = match &recipe.app {
+        Some(app) => format!("Requests of `{}`", app.label()),
+        None => {
+            let sets: Vec<&str> = recipe.traces.keys().map(String::as_str).collect();
+            format!("Segments of recordings ({})", sets.join(", "))
+        }
+    };
+    let claims = recipe.claims.iter();
+    let claims = claims.map(|claim| format!("{} {}", claim.subject(), claim.band.words(true)));
+    format!("{what}: {}.", claims.collect::<Vec<_>>().join("; "))
 }

@@ -6,7 +6,9 @@ use serde::{Deserialize, Serialize};
 use trimtab_net::Part;
 use trimtab_units::Duration;
 
+use super::area::AreaClaim;
 use super::claim::Claim;
+use crate::report::figure::Panels;
 use crate::scenario::{AppKind, Given, Scenario, ScenarioError, TransportKind, quantity};
 
 /// Points of the grid that a quick run keeps at most.
@@ -44,9 +46,15 @@ pub struct Recipe {
     pub split: Option<Part>,
     /// The picture in the paper's form: a kind of `trimtab compare --plot`.
     pub picture: String,
+    /// The panels of a picture of ellipses: parts of the names of their traces, by title.
+    #[serde(default, skip_serializing_if = "Panels::is_empty")]
+    pub panels: Panels,
     /// What the paper claims.
-    #[serde(rename = "claim")]
+    #[serde(rename = "claim", default, skip_serializing_if = "Vec::is_empty")]
     pub claims: Vec<Claim>,
+    /// What it claims of the areas of ellipses.
+    #[serde(rename = "area", default, skip_serializing_if = "Vec::is_empty")]
+    pub areas: Vec<AreaClaim>,
 }
 
 impl Recipe {

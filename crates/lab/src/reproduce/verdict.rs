@@ -60,6 +60,14 @@ impl Verdict {
         }
     }
 
+    /// As files have it.
+    pub(super) fn word(self) -> &'static str {
+        match self {
+            Self::NotToldApart => "not-told-apart",
+            other => other.name(),
+        }
+    }
+
     fn of(band: &Band, ours: Estimate) -> Self {
         let border = band.contradicts_below;
         if let Some([low, high]) = ours.ci95
@@ -77,6 +85,26 @@ impl Verdict {
     }
 }
 
+/// What a finding is of.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Counted {
+    /// Runs, or aggregates of a fleet.
+    #[default]
+    Runs,
+    /// Samples of a distribution.
+    Samples,
+}
+
+impl Counted {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Runs => "runs",
+            Self::Samples => "samples",
+        }
+    }
+}
+
 /// A claim after its run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Finding {
@@ -86,8 +114,11 @@ pub struct Finding {
     pub is_change: bool,
     /// Ours with its 95% interval.
     pub ours: Estimate,
-    /// The runs that counted, or the aggregates of a fleet.
+    /// How many runs counted, or aggregates of a fleet, or samples.
     pub runs: usize,
+    /// What they are.
+    #[serde(default)]
+    pub counted: Counted,
     /// What it says of the paper's.
     pub verdict: Verdict,
 }
@@ -104,7 +135,7 @@ impl Finding {
         let has_ends = ours.ci95.is_none_or(|ends| ends.iter().all(|end| end.is_finite()));
         let verdict = if has_ends { Verdict::of(band, ours) } else { Verdict::NotToldApart };
         let ours = Estimate { ci95: ours.ci95.filter(|_| has_ends), ..ours };
-        Self { subject, is_change, ours, runs, verdict }
+        Self { subject, is_change, ours, runs, counted: Counted::Runs, verdict }
     }
 
     fn render(&self) -> String {
@@ -112,11 +143,12 @@ impl Finding {
         let ends = |[low, high]: [f64; 2]| format!(" [{}, {}]", one(low), one(high));
         let interval = self.ours.ci95.map(ends).unwrap_or_default();
         format!(
-            "  {:14} {}{interval}: {}, {} runs\n",
+            "  {:14} {}{interval}: {}, {} {}\n",
             self.verdict.name(),
             one(self.ours.value),
             self.subject,
             self.runs,
+            self.counted.name(),
         )
     }
 }

@@ -43,6 +43,18 @@ impl AppSettings {
         }
     }
 
+    /// An application of this kind with settings as a scenario has them, e.g. `pauses=false`.
+    ///
+    /// # Errors
+    /// A setting does not read, or the application does not take it.
+    pub fn with(kind: AppKind, settings: &[String]) -> Result<Self, ScenarioError> {
+        let invalid = |e: &str| ScenarioError::Invalid(format!("of --set: {}", e.trim_end()));
+        let text = format!("kind = \"{kind}\"\n{}\n", settings.join("\n"));
+        let app: Self = toml::from_str(&text).map_err(|e| invalid(e.message()))?;
+        app.validate()?;
+        Ok(app)
+    }
+
     /// Its name in the results.
     pub fn label(&self) -> &str {
         self.name.as_deref().unwrap_or(self.kind.name())

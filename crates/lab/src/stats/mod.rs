@@ -8,6 +8,7 @@
 //!
 //! What to read first: Efron and Tibshirani, "An Introduction to the Bootstrap" (1993), chapter 14.
 
+mod ellipse;
 mod fairness;
 pub mod harm;
 pub mod overload;
@@ -16,6 +17,7 @@ pub mod summary;
 mod users;
 mod welford;
 
+pub use ellipse::{Ellipse, Moments};
 pub use fairness::{friendliness_ratio, jain};
 pub use percentile::{Sorted, percentile};
 pub use trimtab_fleet::bootstrap::{Estimate, RESAMPLES, Sums, UNITS_MIN, bca};

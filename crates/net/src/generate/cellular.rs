@@ -10,6 +10,7 @@ use rand_pcg::Pcg64Mcg;
 use trimtab_units::{Duration, Rate};
 
 use crate::seed::{Purpose, exponential, generator, normal, uniform};
+use crate::segments::Segment;
 use crate::spread::Spread;
 use crate::trace::Trace;
 
@@ -70,15 +71,6 @@ pub struct CellularTrace {
     pub trace: Trace,
     /// Its segments, in order. The last one is cut off by the end of the trace.
     pub segments: Vec<Segment>,
-}
-
-/// A stretch of one mean rate.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Segment {
-    /// How long it lasts.
-    pub duration: Duration,
-    /// Its mean rate before fading and outages.
-    pub mean: Rate,
 }
 
 impl Cellular {

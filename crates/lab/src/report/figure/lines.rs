@@ -168,7 +168,7 @@ impl Subject<'_> {
 }
 
 /// The values over which percent are at or below them.
-fn cumulative(sorted: &Sorted) -> Vec<(f64, f64)> {
+pub(in crate::report) fn cumulative(sorted: &Sorted) -> Vec<(f64, f64)> {
     let point = |i: u32| Some((sorted.percentile(f64::from(i) / 2.0)?, f64::from(i) / 2.0));
     (0..=200).filter_map(point).collect()
 }

@@ -3,6 +3,7 @@
 //!
 //! [`figure`] draws one, [`write_all`] all that a comparison has. `lines.rs` draws what the report lacks.
 
+mod ellipses;
 mod lines;
 
 use std::fmt;
@@ -21,6 +22,9 @@ use crate::result::{Comparison, RunRecord, SummaryRow};
 use crate::stats::summary::in_order;
 use trimtab_steer::scheme::is_bound;
 
+pub use ellipses::Panels;
+pub(crate) use ellipses::{moments, normalised};
+pub(super) use lines::cumulative;
 pub use lines::{Line, panel};
 
 /// What a figure shows.
@@ -34,6 +38,9 @@ pub enum Kind {
     Cdf,
     /// Throughput against delay, and for video bitrate against stalls, with the Pareto front.
     Tradeoff,
+    /// Throughput against delay, normalised to the best scheme of each place, with the ellipses of one
+    /// standard deviation over the places.
+    Ellipses,
     /// Throughput, queue and steering of the first run on a trace over time, up to four schemes.
     Series,
     /// The QoE where the scenario names a model, else the mean completion time, over the values of the
@@ -49,11 +56,12 @@ pub enum Kind {
 
 impl Kind {
     /// All of them, by name.
-    pub const ALL: [(&'static str, Self); 9] = [
+    pub const ALL: [(&'static str, Self); 10] = [
         ("qoe", Self::Qoe),
         ("changes", Self::Changes),
         ("cdf", Self::Cdf),
         ("tradeoff", Self::Tradeoff),
+        ("ellipses", Self::Ellipses),
         ("series", Self::Series),
         ("axis", Self::Axis),
         ("period", Self::Period),
@@ -70,7 +78,8 @@ impl Kind {
 /// No figure is called so.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "no figure {0:?}: there are qoe, changes, cdf, tradeoff, series, axis, period, switches and completion"
+    "no figure {0:?}: there are qoe, changes, cdf, tradeoff, ellipses, series, axis, period, switches and \
+     completion"
 )]
 pub struct UnknownKind(String);
 
@@ -92,6 +101,9 @@ pub enum FigureError {
     /// Nothing was asked for, or it was not kept.
     #[error("the figure `cdf` needs requests or chunks, one by one: no run kept any")]
     NoUnits,
+    /// One place has no spread.
+    #[error("the figure `ellipses` needs two runs of a scheme: name more traces, or seeds")]
+    NoSpread,
     /// Courses over time were not kept.
     #[error("the figure `series` needs courses over time: no run kept any")]
     NoSeries,
@@ -190,8 +202,20 @@ struct Drawn {
 /// # Errors
 /// The comparison does not have what the figure shows.
 pub fn figure(kind: Kind, comparison: &Comparison) -> Result<String, FigureError> {
+    figure_in(kind, comparison, &Panels::new())
+}
+
+/// As [`figure`], with the traces of the figure `ellipses` in panels of their own.
+///
+/// # Errors
+/// The comparison does not have what the figure shows.
+pub fn figure_in(
+    kind: Kind,
+    comparison: &Comparison,
+    panels: &Panels,
+) -> Result<String, FigureError> {
     let app = comparison.runs.first().map_or("", |run| run.app.as_str());
-    of_subject(kind, &Subject::new(comparison, app), None)
+    of_subject(kind, &Subject::new(comparison, app), None, panels)
 }
 
 /// Writes every figure that a comparison has into a folder, as SVG, PDF and PNG: `APP-KIND.svg`, and a
@@ -210,12 +234,12 @@ pub fn write_all(folder: &Path, comparison: &Comparison) -> Result<(), OutputErr
         let subject = Subject::new(comparison, app);
         for (name, kind) in Kind::ALL.iter().filter(|(_, kind)| *kind != Kind::Series) {
             // What the comparison does not have is no figure of it.
-            if let Ok(svg) = of_subject(*kind, &subject, None) {
+            if let Ok(svg) = of_subject(*kind, &subject, None, &Panels::new()) {
                 write(&format!("{app}-{name}"), &svg)?;
             }
         }
         for trace in series_traces(&subject) {
-            if let Ok(svg) = of_subject(Kind::Series, &subject, Some(trace)) {
+            if let Ok(svg) = of_subject(Kind::Series, &subject, Some(trace), &Panels::new()) {
                 write(&format!("{app}-series-{trace}"), &svg)?;
             }
         }
@@ -241,6 +265,7 @@ fn of_subject(
     kind: Kind,
     subject: &Subject<'_>,
     trace: Option<&str>,
+    panels: &Panels,
 ) -> Result<String, FigureError> {
     let drawn = match kind {
         Kind::Qoe => Drawn {
@@ -257,6 +282,7 @@ fn of_subject(
         Kind::Changes => changes(subject)?,
         Kind::Cdf => cdf(subject)?,
         Kind::Tradeoff => tradeoff(subject),
+        Kind::Ellipses => ellipses::ellipses(subject, panels)?,
         Kind::Series => courses(subject, trace)?,
         Kind::Axis => lines::along(subject)?,
         Kind::Period => lines::by_period(subject)?,

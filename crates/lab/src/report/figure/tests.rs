@@ -95,7 +95,7 @@ fn every_figure_of_a_comparison_is_written_in_every_format() {
         .into_iter()
         .flat_map(|app| {
             let course = ["series-constant-8Mbit-s", "series-step-4Mbit-s-8Mbit-s@2s"];
-            let kinds = ["cdf", "changes", "qoe", "tradeoff"].into_iter().chain(course);
+            let kinds = ["cdf", "changes", "ellipses", "qoe", "tradeoff"].into_iter().chain(course);
             let with_times = kinds.chain((app == "download").then_some("completion"));
             with_times.map(move |kind| format!("{app}-{kind}")).collect::<Vec<_>>()
         })
@@ -156,6 +156,42 @@ fn courses_show_four_and_the_pair_among_them() {
     assert_eq!(figure(Kind::Series, &bare), Err(FigureError::NoSeries));
     assert_eq!(figure(Kind::Cdf, &bare), Err(FigureError::NoUnits));
     assert_eq!(figure(Kind::Changes, &bare), Err(FigureError::NoPair));
+}
+
+#[test]
+fn ellipses_are_of_runs_normalised_to_the_best_of_their_place() {
+    let at = |cc: &str, trace: &str, rtt, mbps| {
+        let mut run = crate::testing::run(cc, trace, 0, 1.0);
+        (run.rtt_ms.mean, run.throughput_mbps) = (rtt, mbps);
+        run
+    };
+    let runs = [
+        at("cubic", "wifi-1", 80.0, 10.0),
+        at("copa", "wifi-1", 40.0, 5.0),
+        at("cubic", "lte-1", 90.0, 20.0),
+        at("copa", "lte-1", 60.0, 15.0),
+    ];
+    let all = normalised(&runs.iter().collect::<Vec<_>>());
+    let of = |cc: &str, parts: &[&str]| {
+        let parts: Vec<String> = parts.iter().map(|part| (*part).to_owned()).collect();
+        moments(&all, cc, &parts).ellipse()
+    };
+    assert_eq!(of("cubic", &[]).unwrap().mean, (1.75, 1.0));
+    assert_eq!(of("copa", &[]).unwrap().mean, (1.0, 0.625));
+    assert_eq!(of("copa", &["wifi"]), None, "one place has no spread");
+}
+
+#[test]
+fn ellipses_have_a_line_for_each_scheme_in_each_panel() {
+    let c = recorded();
+    let svg = figure(Kind::Ellipses, &c).unwrap();
+    assert_eq!(lines(&svg), 6 + 6, "one panel, and the key: {svg}");
+    let panels = Panels::from([
+        ("all".to_owned(), vec![String::new()]),
+        ("none".to_owned(), vec!["x!".to_owned()]),
+    ]);
+    let svg = figure_in(Kind::Ellipses, &c, &panels).unwrap();
+    assert!(svg.contains("all: RTT over the least") && !svg.contains("none: "), "{svg}");
 }
 
 #[test]
