@@ -37,17 +37,6 @@ enum State {
     Dropping,
 }
 
-/// What CoDel must know of a packet that waits.
-pub(crate) trait Waited {
-    fn queued_at(&self) -> Time;
-}
-
-/// A packet from the head of the queue, and whether it may be dropped.
-struct Head<P> {
-    packet: P,
-    ok_to_drop: bool,
-}
-
 impl CoDel {
     pub(crate) fn new(target: Duration, interval: Duration) -> Self {
         Self {
@@ -61,40 +50,41 @@ impl CoDel {
         }
     }
 
-    /// The packet to send at `now`, after dropping those that the law says (`deque` in RFC 8289
-    /// section 5.5). `pop` takes the head of the queue and says how many bytes are left behind it.
-    pub(crate) fn dequeue<P: Waited>(
+    /// How many packets to drop from the head of the queue before one is sent at `now` (`deque` in
+    /// RFC 8289 section 5.5). `next` takes them in turn: since when it waits, and how many bytes are
+    /// left behind it.
+    pub(crate) fn drops(
         &mut self,
         now: Time,
-        mut pop: impl FnMut() -> Option<(P, Bytes)>,
-        mut drop: impl FnMut(P),
-    ) -> Option<P> {
-        let mut head = self.head(now, pop())?;
+        mut next: impl FnMut() -> Option<(Time, Bytes)>,
+    ) -> usize {
+        let mut drops = 0;
+        let Some(ok_to_drop) = self.judge(now, next()) else { return drops };
         match self.state {
             State::Dropping => {
-                if !head.ok_to_drop {
+                if !ok_to_drop {
                     self.state = State::Passing;
                 }
                 while self.state == State::Dropping && now >= self.drop_next {
-                    drop(head.packet);
+                    drops += 1;
                     self.count += 1;
-                    head = self.head(now, pop())?;
-                    if head.ok_to_drop {
-                        self.drop_next = self.control_law(self.drop_next);
-                    } else {
-                        self.state = State::Passing;
+                    match self.judge(now, next()) {
+                        Some(true) => self.drop_next = self.control_law(self.drop_next),
+                        Some(false) => self.state = State::Passing,
+                        None => break,
                     }
                 }
             }
             State::Passing => {
-                if head.ok_to_drop {
-                    drop(head.packet);
-                    head = self.head(now, pop())?;
-                    self.start_dropping(now);
+                if ok_to_drop {
+                    drops += 1;
+                    if self.judge(now, next()).is_some() {
+                        self.start_dropping(now);
+                    }
                 }
             }
         }
-        Some(head.packet)
+        drops
     }
 
     /// Enters the dropping state. When the last stay there ended a short time ago, it goes on at the drop
@@ -108,23 +98,23 @@ impl CoDel {
         self.drop_next = self.control_law(now);
     }
 
-    /// Judges the packet just taken from the queue (`dodequeue` in RFC 8289 section 5.6).
-    fn head<P: Waited>(&mut self, now: Time, popped: Option<(P, Bytes)>) -> Option<Head<P>> {
-        let Some((packet, backlog)) = popped else {
+    /// Whether the packet just taken from the queue may be dropped (`dodequeue` in RFC 8289 section
+    /// 5.6); `None` of an empty queue.
+    fn judge(&mut self, now: Time, taken: Option<(Time, Bytes)>) -> Option<bool> {
+        let Some((queued_at, backlog)) = taken else {
             self.first_above_time = None;
             return None;
         };
-        let waited = now.since(packet.queued_at());
-        let ok_to_drop = if waited < self.target || backlog <= MAX_PACKET {
+        let waited = now.since(queued_at);
+        if waited < self.target || backlog <= MAX_PACKET {
             self.first_above_time = None;
-            false
+            Some(false)
         } else if let Some(first_above_time) = self.first_above_time {
-            now >= first_above_time
+            Some(now >= first_above_time)
         } else {
             self.first_above_time = Some(now + self.interval);
-            false
-        };
-        Some(Head { packet, ok_to_drop })
+            Some(false)
+        }
     }
 
     /// When the drop after the one at `from` is due (`control_law` in RFC 8289 section 5.6).

@@ -159,8 +159,9 @@ pub struct ReorderConfig {
 #[derive(Clone, Debug)]
 pub struct DelayLine {
     delay: DelayConfig,
-    jitter: Option<Jitter>,
-    reorder: Option<Reorder>,
+    /// In boxes, since few lines have them, and each flow has two lines.
+    jitter: Option<Box<Jitter>>,
+    reorder: Option<Box<Reorder>>,
     /// The latest release so far of a packet that was not held back.
     last: Time,
 }
@@ -194,13 +195,12 @@ impl DelayLine {
     ) -> Self {
         // Of a program that sleeps, the link itself knows when it wakes up.
         let draws = !matches!(jitter, JitterConfig::None | JitterConfig::Polled { .. });
-        let jitter = draws.then(|| Jitter {
-            config: jitter,
-            random: generator(seed, Purpose::Jitter),
-            last: None,
+        let jitter = draws.then(|| {
+            let random = generator(seed, Purpose::Jitter);
+            Box::new(Jitter { config: jitter, random, last: None })
         });
-        let reorder =
-            reorder.map(|config| Reorder { config, random: generator(seed, Purpose::Reorder) });
+        let reorder = reorder
+            .map(|config| Box::new(Reorder { config, random: generator(seed, Purpose::Reorder) }));
         Self { jitter, reorder, ..Self::plain(delay) }
     }
 
@@ -225,7 +225,7 @@ impl DelayLine {
     pub fn release(&mut self, now: Time) -> Time {
         let jitter = self.jitter.as_mut().map_or(Duration::ZERO, |jitter| jitter.draw(now));
         self.last = self.last.max(now + self.delay.at(now) + jitter);
-        let held_back = self.reorder.as_mut().map_or(Duration::ZERO, Reorder::draw);
+        let held_back = self.reorder.as_mut().map_or(Duration::ZERO, |reorder| reorder.draw());
         self.last + held_back
     }
 

@@ -10,7 +10,7 @@ use crate::delay::DelayLine;
 use crate::loss::Loss;
 use crate::mark::{Marker, Verdict};
 use crate::policer::Policer;
-use crate::queue::{Queue, Waiting};
+use crate::queue::Queue;
 use crate::service::Server;
 use crate::sleeper::{Sleeper, whole_ms};
 use crate::stats::LinkStats;
@@ -112,8 +112,6 @@ pub struct Link<T> {
     server: Server,
     exit: DelayLine,
     sleeper: Option<Sleeper>,
-    /// Packets on their way to the far end, by arrival there.
-    transit: VecDeque<Delivery<T>>,
     /// Packets dropped in the queue that the owner has not heard of, by time.
     dropped: VecDeque<Dropped<T>>,
     now: Time,
@@ -129,11 +127,10 @@ impl<T> Link<T> {
             loss: Loss::new(config.loss.clone(), seed),
             policer: config.policer.map(Policer::new),
             marker: Marker::new(config.mark, seed),
-            queue: Queue::new(&config.queue),
+            queue: Queue::new(&config.queue, config.overhead),
             server: Server::new(&config.capacity),
             exit: DelayLine::new(config.delay.clone(), config.jitter, config.reorder, seed),
             sleeper: Sleeper::new(config.jitter, seed),
-            transit: VecDeque::new(),
             dropped: VecDeque::new(),
             now: Time::ZERO,
             stats: LinkStats::default(),
@@ -188,7 +185,7 @@ impl<T> Link<T> {
             self.stats.marked.add(size);
         }
         let was_empty = self.queue.is_empty();
-        self.queue.push(Waiting { packet, size, queued_at: self.now, marked });
+        self.queue.push(self.now, packet, marked);
         if was_empty {
             // An idle link starts at once, and looks up when the new head's turn is.
             self.serve_until(self.now);
@@ -203,7 +200,7 @@ impl<T> Link<T> {
     /// jitter, reordering or CoDel it can be earlier (`poll` then gives nothing, and the next call of this
     /// method a later time). Drops by CoDel are not announced: they come with the next `poll`.
     pub fn next_event(&self) -> Option<Time> {
-        let mut next = self.first_in_transit();
+        let mut next = self.queue.next_arrival();
         // Behind what is under way no packet arrives earlier, unless some of that is held back.
         if next == Time::MAX || self.exit.reorders() {
             next = next.min(self.first_in_queue());
@@ -217,19 +214,14 @@ impl<T> Link<T> {
         (next < Time::MAX).then_some(next)
     }
 
-    /// When the next packet under way arrives; [`Time::MAX`] for never.
-    fn first_in_transit(&self) -> Time {
-        self.transit.front().map_or(Time::MAX, |delivery| delivery.at)
-    }
-
     /// The earliest time at which a packet that waits now can come out; [`Time::MAX`] for never.
     fn first_in_queue(&self) -> Time {
-        let Some(head) = self.queue.head() else { return Time::MAX };
-        let start = self.server.next_start(head.queued_at);
+        let Some((queued_at, size)) = self.queue.head() else { return Time::MAX };
+        let start = self.server.next_start(queued_at);
         if self.queue.drops_at_head() {
             start
         } else {
-            self.exit.earliest(self.server.end(start, head.size))
+            self.exit.earliest(self.server.end(start, size))
         }
     }
 
@@ -239,7 +231,7 @@ impl<T> Link<T> {
         if self.sleeper.as_ref().is_some_and(|sleeper| sleeper.is_awake(self.now)) {
             self.look(self.now);
         }
-        let due = self.first_in_transit();
+        let due = self.queue.next_arrival();
         let arriving = self.sleeper.as_ref().map_or(due, |sleeper| sleeper.next(self.now, due));
         if self.dropped.front().is_some_and(|dropped| dropped.at <= arriving) {
             return self.dropped.pop_front().map(Event::Dropped);
@@ -247,8 +239,9 @@ impl<T> Link<T> {
         if arriving > self.now || arriving == Time::MAX {
             return None;
         }
-        let delivery = Delivery { at: arriving, ..self.transit.pop_front()? };
+        let mut delivery = self.queue.arrive()?;
         if let Some(sleeper) = &mut self.sleeper {
+            delivery.at = arriving;
             sleeper.on_written(arriving);
         }
         self.stats.deliveries.add(delivery.packet.size + self.overhead);
@@ -266,24 +259,21 @@ impl<T> Link<T> {
 
     /// Starts all transmissions that are due by `now`.
     fn serve_until(&mut self, now: Time) {
-        while let Some(head) = self.queue.head() {
-            let start = self.server.start(head.queued_at);
+        while let Some((queued_at, _)) = self.queue.head() {
+            let start = self.server.start(queued_at);
             if start > now {
                 break;
             }
             let Self { queue, dropped, stats, .. } = self;
-            let drop = |Waiting { packet, size, .. }| {
+            queue.discard(start, |packet, size| {
                 stats.add_drop(DropCause::Aqm, size);
                 dropped.push_back(Dropped { packet, cause: DropCause::Aqm, at: start });
-            };
-            let Some(Waiting { packet, size, queued_at, marked }) = queue.take(start, drop) else {
-                break;
-            };
+            });
+            let Some((_, size)) = queue.head() else { break };
             let departed_at = self.server.serve(start, size);
             self.stats.departures.add(size);
             let leaves = if self.sleeper.is_some() { whole_ms(departed_at) } else { departed_at };
-            let at = self.exit.release(leaves);
-            self.deliver(Delivery { packet, at, enqueued_at: queued_at, departed_at, marked });
+            self.queue.depart(departed_at, self.exit.release(leaves));
         }
     }
 
@@ -291,22 +281,11 @@ impl<T> Link<T> {
     fn look(&mut self, now: Time) {
         let Some(mut sleeper) = self.sleeper.take() else { return };
         let waits = |delivery: &Delivery<T>| delivery.at > whole_ms(now);
-        let next = self.transit.iter().find(|delivery| waits(delivery)).map(|delivery| delivery.at);
+        let next =
+            self.queue.under_way().find(|delivery| waits(delivery)).map(|delivery| delivery.at);
         let next = next.unwrap_or_else(|| self.first_in_queue());
         sleeper.look(now, next);
         self.sleeper = Some(sleeper);
-    }
-
-    /// Puts a packet on its way, in order of arrival.
-    fn deliver(&mut self, delivery: Delivery<T>) {
-        let is_behind = |other: &Delivery<T>| other.at > delivery.at;
-        if self.transit.back().is_some_and(is_behind) {
-            // Only packets that reordering holds back arrive after a later one, and they are few.
-            let place = self.transit.partition_point(|other| other.at <= delivery.at);
-            self.transit.insert(place, delivery);
-        } else {
-            self.transit.push_back(delivery);
-        }
     }
 
     /// From `now` on another future, drawn by `seed`, and the same past: other losses, jitter and
@@ -323,18 +302,18 @@ impl<T> Link<T> {
         if let Capacity::Trace { offset, .. } = &mut self.capacity {
             *offset = place;
         }
-        let busy_until = self.transit.back().map_or(Time::ZERO, |last| last.departed_at);
+        let mut from_last = self.queue.under_way().rev();
+        let busy_until = from_last.next().map_or(Time::ZERO, |last| last.departed_at);
+        let before = from_last.next().map_or(Time::ZERO, |other| other.at);
         let departs = self.server.move_to(place, self.now, busy_until);
         if departs != busy_until
-            && let Some(mut last) = self.transit.pop_back()
+            && let Some(last) = self.queue.last_under_way()
         {
             // It is not known yet when the packet that is being sent comes to its end.
             let late = last.at.since(last.departed_at);
-            let before = self.transit.back().map_or(Time::ZERO, |other| other.at);
             last.departed_at = departs;
             last.at = before.max(departs + late);
             self.exit.last_comes_out(last.at);
-            self.transit.push_back(last);
         }
     }
 
@@ -351,7 +330,7 @@ impl<T> Link<T> {
     /// The packets that have left the queue and not come out of [`poll`](Self::poll), with the one in
     /// transmission.
     pub fn transit_packets(&self) -> usize {
-        self.transit.len()
+        self.queue.departed()
     }
 
     /// What the link has done so far.

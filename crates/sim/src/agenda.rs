@@ -14,88 +14,109 @@ const FANOUT: usize = 8;
 /// Next times of all sources; ties go to the source with the lower number, so runs repeat exactly.
 #[derive(Clone, Debug)]
 pub(crate) struct Agenda {
-    /// The times of the sources, then those of the winners of each round; the last one is the
-    /// winner of all.
-    times: Vec<Time>,
-    /// Whose times these are.
-    sources: Vec<u32>,
-    /// Where each round begins in these lists: the sources themselves, then the winners of each round.
-    rounds: Vec<usize>,
+    /// The matches of the sources themselves, then those of the winners of each round; the last is
+    /// the final.
+    matches: Vec<Match>,
+}
+
+/// Eight times, and whose they are.
+#[derive(Clone, Debug)]
+#[repr(align(64))]
+struct Match {
+    times: [Time; FANOUT],
+    sources: [u32; FANOUT],
+    /// Whose time is the earliest; of equal ones, the one with the lower source.
+    leader: usize,
+    /// The place in the next round that the leader takes, counted from the first match of all.
+    promotion: usize,
+}
+
+impl Match {
+    /// A place has another entrant. Whether that changes who leads, or since when.
+    #[inline]
+    fn enter(&mut self, place: usize, time: Time, source: u32) -> bool {
+        let (before, best) = (self.times[place], self.times[self.leader]);
+        (self.times[place], self.sources[place]) = (time, source);
+        if place != self.leader {
+            let leads = (time, place) < (best, self.leader);
+            self.leader = if leads { place } else { self.leader };
+            return leads;
+        }
+        if time > before {
+            self.leader = self.earliest();
+        }
+        true
+    }
+
+    #[inline]
+    fn earliest(&self) -> usize {
+        let (mut best, mut time) = (0, self.times[0]);
+        for (place, &other) in self.times.iter().enumerate().skip(1) {
+            best = if other < time { place } else { best };
+            time = time.min(other);
+        }
+        best
+    }
+
+    #[inline]
+    fn winner(&self) -> (Time, u32) {
+        let place = self.leader % FANOUT;
+        (self.times[place], self.sources[place])
+    }
 }
 
 impl Agenda {
     /// An agenda of `sources` sources, none of which has an event.
     pub(crate) fn new(sources: usize) -> Self {
-        let mut agenda = Self { times: Vec::new(), sources: Vec::new(), rounds: Vec::new() };
-        let mut nodes = sources.max(1);
-        let mut span = 1;
+        let mut matches: Vec<Match> = Vec::new();
+        let (mut entrants, mut span) = (sources, 1);
         loop {
-            agenda.rounds.push(agenda.times.len());
-            // The last match of a round may have fewer partners; never is no time to win with.
-            let padded = if nodes == 1 && span > 1 { 1 } else { nodes.next_multiple_of(FANOUT) };
-            agenda.times.extend(std::iter::repeat_n(Time::MAX, padded));
-            agenda.sources.extend((0..padded).map(|node| (node * span) as u32));
-            if padded == 1 {
-                return agenda;
+            let round = entrants.div_ceil(FANOUT).max(1);
+            let next_round = matches.len() + round;
+            matches.extend((0..round).map(|number| Match {
+                // The last match of a round may have fewer partners; never is no time to win with.
+                times: [Time::MAX; FANOUT],
+                sources: std::array::from_fn(|place| ((number * FANOUT + place) * span) as u32),
+                leader: 0,
+                promotion: next_round * FANOUT + number,
+            }));
+            if round == 1 {
+                return Self { matches };
             }
-            nodes = padded / FANOUT;
-            span *= FANOUT;
+            (entrants, span) = (round, span * FANOUT);
         }
     }
 
     /// The next time of a source; [`Time::MAX`] for none.
+    #[inline]
     pub(crate) fn time(&self, source: usize) -> Time {
-        self.times[source]
+        self.matches[source / FANOUT].times[source % FANOUT]
     }
 
     /// Sets the next time of a source.
     #[inline]
     pub(crate) fn set(&mut self, source: usize, time: Time) {
-        if self.times[source] != time {
+        if self.time(source) != time {
             self.change(source, time);
         }
     }
 
-    #[inline]
     fn change(&mut self, source: usize, time: Time) {
-        self.times[source] = time;
-        let mut node = source;
-        let mut was = source as u32;
-        let mut is = (time, source as u32);
-        for round in 1..self.rounds.len() {
-            let group = node / FANOUT;
-            let winner = self.rounds[round] + group;
-            let before = (self.times[winner], self.sources[winner]);
-            if is >= before {
-                if before.1 != was {
-                    return; // Another one leads, and still does.
-                }
-                is = self.play(self.rounds[round - 1] + group * FANOUT);
+        let (mut at, mut entrant) = (source, (time, source as u32));
+        // The final promotes to no match.
+        while let Some(game) = self.matches.get_mut(at / FANOUT) {
+            if !game.enter(at % FANOUT, entrant.0, entrant.1) {
+                return; // Another one leads, and still does.
             }
-            self.times[winner] = is.0;
-            self.sources[winner] = is.1;
-            node = group;
-            was = before.1;
+            (at, entrant) = (game.promotion, game.winner());
         }
-    }
-
-    /// The winner among the eight nodes from `first` on.
-    #[inline]
-    fn play(&self, first: usize) -> (Time, u32) {
-        let times = &self.times[first..first + FANOUT];
-        let mut best = 0;
-        let mut time = times[0];
-        for (i, &other) in times.iter().enumerate().skip(1) {
-            best = if other < time { i } else { best };
-            time = time.min(other);
-        }
-        (time, self.sources[first + best])
     }
 
     /// The next event: its time and its source. The time is [`Time::MAX`] when there is none.
+    #[inline]
     pub(crate) fn next(&self) -> (Time, usize) {
-        let root = self.times.len() - 1;
-        (self.times[root], self.sources[root] as usize)
+        let (time, source) = self.matches[self.matches.len() - 1].winner();
+        (time, source as usize)
     }
 }
 

@@ -80,7 +80,9 @@ impl Receiver {
             self.ack_at = self.ack_at.min(now + self.transport.max_ack_delay);
         } else if self.ack_at > now + self.transport.ack_wait {
             let (least, most) = (self.transport.ack_wait_least, self.transport.ack_wait);
-            let more = (most - least).mul_f64(self.random.random());
+            // Those that all wait alike draw nothing.
+            let spread = most - least;
+            let more = if spread.is_zero() { spread } else { spread.mul_f64(self.random.random()) };
             self.ack_at = now + least + more;
         }
         self.newest_at = now;

@@ -263,6 +263,7 @@ impl Sender {
     }
 
     /// The next packet, if one may leave now. Call until it returns `None`.
+    #[inline]
     pub(crate) fn poll_send(&mut self, now: Time) -> Option<Outgoing> {
         self.pacing_blocked = false;
         let size = self.next_size()?;
@@ -342,6 +343,7 @@ impl Sender {
         }
     }
 
+    #[inline]
     fn send(&mut self, now: Time, chunk: Chunk, again: bool) -> Outgoing {
         let size = Bytes::new(u64::from(chunk.len)) + self.transport.header;
         let (record, sent) = self.tracker.on_sent(now, size);

@@ -26,11 +26,19 @@ pub struct WorldConfig {
     pub flows: Vec<FlowConfig>,
 }
 
-/// What links carry.
+/// What links carry: of which flow, and on which hop of its route.
 #[derive(Clone, Copy, Debug)]
-enum Cargo {
-    Data { flow: u32, hop: u32, packet: Outgoing },
-    Upstream { flow: u32, hop: u32, message: Upstream },
+struct Cargo {
+    flow: u32,
+    hop: u32,
+    load: Load,
+}
+
+/// A packet of either direction.
+#[derive(Clone, Copy, Debug)]
+enum Load {
+    Data(Outgoing),
+    Upstream(Upstream),
 }
 
 /// The sources of a flow on the agenda, after those of the links.
@@ -395,7 +403,7 @@ impl World {
 
     /// A data packet enters a link. The caller then arms it, once for all that enter at one time.
     fn enter(&mut self, link: usize, flow: usize, hop: usize, packet: Outgoing) {
-        let cargo = Cargo::Data { flow: flow as u32, hop: hop as u32, packet };
+        let cargo = Cargo { flow: flow as u32, hop: hop as u32, load: Load::Data(packet) };
         let data = Packet { size: packet.size, payload: cargo };
         let link = &mut self.links[link];
         let sent = if packet.capable {
@@ -429,7 +437,7 @@ impl World {
             Upstream::Request { upload, .. } => upload,
             Upstream::Report { size, .. } => size,
         };
-        let cargo = Cargo::Upstream { flow: flow as u32, hop: hop as u32, message };
+        let cargo = Cargo { flow: flow as u32, hop: hop as u32, load: Load::Upstream(message) };
         if self.links[link].send(self.now, Packet { size, payload: cargo }).is_err() {
             self.dropped_back(flow, message);
         }
@@ -455,26 +463,30 @@ impl World {
     fn poll_link(&mut self, link: usize) {
         while let Some(event) = self.links[link].poll(self.now) {
             match event {
-                Event::Delivered(delivery) => match delivery.packet.payload {
-                    Cargo::Data { flow, hop, mut packet } => {
-                        packet.marked |= delivery.marked;
-                        // A link without a limit is no queue, only a delay.
-                        if !matches!(self.links[link].capacity(), Capacity::Constant(Rate::MAX)) {
-                            let waited = delivery.departed_at.since(delivery.enqueued_at);
-                            self.flows[flow as usize].received.queue_delay.record(waited);
+                Event::Delivered(delivery) => {
+                    let Cargo { flow, hop, load } = delivery.packet.payload;
+                    let (flow, hop) = (flow as usize, hop as usize + 1);
+                    match load {
+                        Load::Data(mut packet) => {
+                            packet.marked |= delivery.marked;
+                            // A link without a limit is no queue, only a delay.
+                            if !matches!(self.links[link].capacity(), Capacity::Constant(Rate::MAX))
+                            {
+                                let waited = delivery.departed_at.since(delivery.enqueued_at);
+                                self.flows[flow].received.queue_delay.record(waited);
+                            }
+                            self.send(flow, hop, packet);
                         }
-                        self.send(flow as usize, hop as usize + 1, packet);
+                        Load::Upstream(message) => self.send_back(flow, hop, message),
                     }
-                    Cargo::Upstream { flow, hop, message } => {
-                        self.send_back(flow as usize, hop as usize + 1, message);
+                }
+                Event::Dropped(dropped) => {
+                    let Cargo { flow, load, .. } = dropped.packet.payload;
+                    match load {
+                        Load::Data(_) => self.flows[flow as usize].received.dropped += 1,
+                        Load::Upstream(message) => self.dropped_back(flow as usize, message),
                     }
-                },
-                Event::Dropped(dropped) => match dropped.packet.payload {
-                    Cargo::Data { flow, .. } => self.flows[flow as usize].received.dropped += 1,
-                    Cargo::Upstream { flow, message, .. } => {
-                        self.dropped_back(flow as usize, message);
-                    }
-                },
+                }
             }
         }
         self.arm_link(link);

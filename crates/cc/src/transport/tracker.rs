@@ -41,6 +41,7 @@ pub struct Tracker {
 struct Arrivals {
     prior_inflight: Bytes,
     acked: Bytes,
+    /// Its fate is the one before.
     newest: Packet,
     oldest_sent_at: Time,
     /// Whether the newest packet is newer than all that were acknowledged before.
@@ -158,9 +159,10 @@ impl Tracker {
     /// [`Fate::Lost`] shows that the loss was spurious, [`Fate::Acked`] that nothing is new.
     #[inline]
     pub fn on_acked(&mut self, packet: &mut Packet) -> Fate {
-        let fate = core::mem::replace(&mut packet.fate, Fate::Acked);
+        let fate = packet.fate;
         if packet.number < self.path_from {
             // RFC 9000 §9.4: it says nothing of this path, and its bytes are discarded already.
+            packet.fate = Fate::Acked;
             return Fate::Acked;
         }
         let prior_inflight = self.inflight;
@@ -195,13 +197,15 @@ impl Tracker {
                     Some(Arrivals { prior_inflight, acked, newest, oldest_sent_at, advances });
             }
         }
+        // Last: a copy of a record that has just changed would wait for the change.
+        packet.fate = Fate::Acked;
         fate
     }
 
-    /// The newest packet that the present acknowledgement covers for the first time.
+    /// When the newest packet was sent that the present acknowledgement covers for the first time.
     #[inline]
-    pub fn newest(&self) -> Option<&Packet> {
-        self.arrivals.as_ref().map(|arrivals| &arrivals.newest)
+    pub fn newest_sent_at(&self) -> Option<Time> {
+        self.arrivals.as_ref().map(|arrivals| arrivals.newest.sent_at)
     }
 
     /// When the oldest packet was sent that the present acknowledgement covers for the first time.
@@ -326,15 +330,9 @@ impl Tracker {
     /// [`Ack::in_recovery`] is false: a transport that knows better changes the event.
     #[inline]
     pub fn end_ack(&mut self, now: Time, srtt: Duration, min_rtt: Duration) -> Option<Ack> {
-        let arrivals = self.arrivals.take()?;
+        let arrivals = self.arrivals.as_ref()?;
         let newest = &arrivals.newest;
-        self.delivered_at = now;
-        if self.delivered > self.app_limited_until {
-            self.app_limited_until = Bytes::ZERO;
-        }
-        let rate = self.rate_sample(now, newest, min_rtt);
-        self.first_sent_at = newest.sent_at;
-        Some(Ack {
+        let ack = Ack {
             now,
             acked: arrivals.acked,
             rtt: arrivals.advances.then(|| now.since(newest.sent_at)),
@@ -344,10 +342,17 @@ impl Tracker {
             prior_inflight: arrivals.prior_inflight,
             delivered: self.delivered,
             newest_sent_at: newest.sent_at,
-            rate,
+            rate: self.rate_sample(now, newest, min_rtt),
             cwnd_limited: newest.number < self.limited_below,
             in_recovery: false,
-        })
+        };
+        self.arrivals = None;
+        self.delivered_at = now;
+        self.first_sent_at = ack.newest_sent_at;
+        if self.delivered > self.app_limited_until {
+            self.app_limited_until = Bytes::ZERO;
+        }
+        Some(ack)
     }
 
     #[inline]

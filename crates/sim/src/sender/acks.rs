@@ -1,6 +1,6 @@
 //! Acknowledgements: what arrived, what that says of the path, and what must be lost.
 
-use trimtab_cc::transport::{self, Fate};
+use trimtab_cc::transport::Fate;
 use trimtab_cc::{Loss, Marked, Phase};
 use trimtab_units::{Duration, Time};
 
@@ -48,9 +48,7 @@ impl Sender {
                 self.responses.on_acked(now, chunk, self.cumulative, collector);
             }
         }
-        let Some(newest_sent_at) = self.tracker.newest().map(transport::Packet::sent_at) else {
-            return;
-        };
+        let Some(newest_sent_at) = self.tracker.newest_sent_at() else { return };
         self.totals.delivered = self.tracker.delivered();
         self.backoff = 0;
         self.tail_probe_sent = false;

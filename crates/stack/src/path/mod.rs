@@ -321,7 +321,7 @@ impl Path {
         if let Some(sample) = sample {
             self.take_rtt(sample);
         }
-        let newest = self.tracker.newest().map(Packet::sent_at);
+        let newest = self.tracker.newest_sent_at();
         if let Some((srtt, min_rtt)) = self.rtt
             && let Some(mut ack) = self.tracker.end_ack(now, srtt, min_rtt)
         {

@@ -1,6 +1,6 @@
 //! Feedback: what arrived, what that says of the path, and what must be lost.
 
-use trimtab_cc::transport::{Fate, Packet};
+use trimtab_cc::transport::Fate;
 use trimtab_cc::{Arrival, Feedback};
 use trimtab_units::{Duration, Time};
 
@@ -55,7 +55,7 @@ impl MediaSender {
             .largest_acked()
             .map_or(0, |largest| (largest + 1).saturating_sub(PACKET_THRESHOLD));
         self.write_off(now, end, base);
-        let newest_sent_at = base.tracker.newest().map(Packet::sent_at);
+        let newest_sent_at = base.tracker.newest_sent_at();
         if let Some(mut ack) = base.tracker.end_ack(now, base.rtt.smoothed(), base.rtt.min()) {
             ack.rtt = rtt;
             ack.in_recovery = self.episode.is_some();
