@@ -9,12 +9,13 @@ use trimtab_steer::customize::{Cell, Chance, Known, Learner, Point, Purpose, Rew
 
 use crate::control::Control;
 use crate::experiment::{Assignment, Part};
+use crate::harm::Reference;
 use crate::scale::Scale;
 use crate::side_by_side::Pairs;
 use crate::spread::Spread;
 use crate::{
-    Algorithms, Chosen, Configuration, Context, Decision, Interval, Key, KnobRange, Observed, Odds,
-    RewardSource, Service, SideBySide, Summary,
+    Algorithms, Chosen, Configuration, Context, Decision, Harm, Interval, Key, KnobRange, Observed,
+    Odds, RewardSource, Service, SideBySide, Summary,
 };
 
 /// Intervals that may be open at a time: reports of the latest ones may still come.
@@ -115,6 +116,9 @@ pub struct Aggregate {
     /// How trials compared with their controls.
     #[serde(default, skip_serializing_if = "Pairs::is_new")]
     pairs: Pairs,
+    /// What clients see under the safe configuration.
+    #[serde(default, skip_serializing_if = "Reference::is_new")]
+    reference: Reference,
     /// What was learnt of another description of the service.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     shelf: Option<Box<Shelf>>,
@@ -166,6 +170,7 @@ impl Aggregate {
             scale: Scale::default(),
             spread: Spread::default(),
             pairs: Pairs::default(),
+            reference: Reference::default(),
             shelf: None,
             learners: BTreeMap::new(),
             length_ns: None,
@@ -360,6 +365,7 @@ impl Aggregate {
                     self.learnt = service.knobs().to_vec();
                 }
             }
+            self.reference = Reference::default();
             self.shelf = (!put_away.learners.is_empty()).then(|| Box::new(put_away));
             self.open.clear();
             self.point = Point::default();
@@ -368,6 +374,7 @@ impl Aggregate {
         if self.learnt == service.knobs() {
             return;
         }
+        self.reference = Reference::default();
         let then = std::mem::replace(&mut self.learnt, service.knobs().to_vec());
         let ranges = |knobs: &[KnobRange]| knobs.iter().map(|k| k.dimension).collect::<Vec<_>>();
         if ranges(&then) == ranges(service.knobs()) {
@@ -389,6 +396,7 @@ impl Aggregate {
         if self.choice == choice {
             return;
         }
+        self.reference = Reference::default();
         let then = std::mem::replace(&mut self.choice, choice);
         let to = |number: u8| {
             let name = then.others.get(usize::from(number).checked_sub(1)?)?;
@@ -538,9 +546,12 @@ impl Aggregate {
             (self.spread, self.pairs) = (Spread::default(), Pairs::default());
         }
         let broken = broken(service, summary);
+        let is_safe = open.trial.point == service.safe();
+        let harm = if enough { self.reference.take(open.context, is_safe, summary) } else { None };
         let reward = rewarded.map(|(value, source)| Reward {
             value,
             error: self.error_of(service, source, summary),
+            harm,
         });
         let (reward, side_by_side) = match rewarded {
             Some((_, RewardSource::Reward)) => {
@@ -553,11 +564,17 @@ impl Aggregate {
         let lesson =
             learner.observe_knowing(&open.trial, reward, !broken.is_empty(), &self.known());
         let after = learner.centre().clone();
+        let harm = harm.zip(learner.harm_at(&open.trial.point)).map(|(interval, expected)| Harm {
+            interval,
+            expected,
+            most: service.harm_max(),
+        });
         let active = learner.active().iter().map(|&k| service.knobs()[k].name.clone()).collect();
         if lesson.anew {
             // Contexts are of one network.
             self.learners.values_mut().for_each(Learner::doubt);
             self.pairs.doubt();
+            self.reference = Reference::default();
         }
         self.learners.insert(open.context, learner);
         Ok(Decision {
@@ -576,6 +593,7 @@ impl Aggregate {
             reward: reward.map(|reward| reward.value),
             error: reward.and_then(|reward| reward.error),
             side_by_side,
+            harm,
             broken,
             lesson,
             active,
@@ -604,7 +622,7 @@ impl Aggregate {
         self.pairs.look_ahead(service, interval, observed.next, &self.spread);
         let of_pair = |pair: &SideBySide| {
             let value = self.pairs.reward(open.context, pair);
-            Reward { value, error: pair.error }
+            Reward { value, error: pair.error, harm: reward.and_then(|reward| reward.harm) }
         };
         let reward = pair.as_ref().map(of_pair).or(reward);
         (reward, pair)

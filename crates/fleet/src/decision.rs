@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use trimtab_steer::customize::{Alarm, Lesson, Outcome, Point, Purpose};
 
 use crate::experiment::Part;
-use crate::{Chosen, Interval, Key, Service, SideBySide};
+use crate::{Chosen, Harm, Interval, Key, Service, SideBySide};
 
 /// Where a reward comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -83,6 +83,10 @@ pub struct Decision {
     /// control in the first pair of this context, and the difference.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub side_by_side: Option<SideBySide>,
+    /// What flows of others are estimated to lose by what was tried; none of the safe configuration,
+    /// and where it is not known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub harm: Option<Harm>,
     /// The guards that were broken.
     pub broken: Vec<String>,
     /// What was learnt: what is usual, the gradient, a step, an alarm.
@@ -260,6 +264,14 @@ impl fmt::Display for Decision {
                 f.write_str(" without what the clusters showed before")?;
             }
             f.write_str(". ")?;
+        }
+        if let Some(Harm { expected, most, .. }) = self.harm.filter(|h| h.expected > h.most) {
+            let [expected, most] = [expected, most].map(|share| 100.0 * share);
+            write!(
+                f,
+                "It takes about {expected:.0}% from flows of others, and {most:.0}% are permitted: \
+                 it is not in force any more. "
+            )?;
         }
         if self.lesson.anew {
             f.write_str(

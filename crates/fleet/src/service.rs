@@ -26,6 +26,10 @@ pub const BUILT_IN_STATISTICS: [&str; 5] =
 /// Shortest and longest interval.
 const INTERVALS: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(24 * 3600));
 
+/// What flows of others may lose by default: Ware et al. (HotNets 2019) name no number; this one is
+/// above what intervals are off by, and well below what BBR takes from CUBIC.
+const HARM_MAX: f64 = 0.1;
+
 /// The most other algorithms of a service: each has to be tried everywhere.
 const OTHERS_MAX: usize = 12;
 
@@ -120,6 +124,7 @@ impl Learning {
             forgetting: self.forgetting.unwrap_or(of.forgetting),
             keep: self.keep.unwrap_or(of.keep),
             cells: self.cells.unwrap_or(of.cells),
+            harm_max: of.harm_max,
             debt_max: self.debt_max.unwrap_or(of.debt_max),
             alarm_after: self.alarm_after.unwrap_or(of.alarm_after),
             alarm_deviations: self.alarm_deviations.unwrap_or(of.alarm_deviations),
@@ -296,6 +301,18 @@ pub enum ServiceError {
          trial, above 0 and at most 0.5; 0.25 is usual"
     )]
     SideBySide(f64),
+    /// The bound of harm is none.
+    #[error(
+        "harm_max = {0}: the share of the throughput that flows of others may lose, 0 to 1; 0.1 is \
+         usual, and 1 is no bound"
+    )]
+    HarmMax(f64),
+    /// Gradients say nothing of the harm of a point.
+    #[error(
+        "harm_max needs a model, which presets \"paper\" and \"pairs\" do not have: leave it out, \
+         or use preset = \"model\""
+    )]
+    HarmMaxNeedsModel,
     /// The number of active knobs is none.
     #[error("active = {0}: 1 to 8 knobs are learnt at a time; 3 or 4 is usual")]
     Active(usize),
@@ -366,6 +383,7 @@ impl ServiceError {
             Self::NotLearnt { what, knob } => at(what, knob),
             Self::LearntAndFixed(knob) => at("fixed", knob),
             Self::SideBySide(_) => vec![vec!["side_by_side"]],
+            Self::HarmMax(_) | Self::HarmMaxNeedsModel => vec![vec!["harm_max"]],
             Self::Active(_) => vec![vec!["active"]],
             Self::Statistic(_) => vec![vec!["statistics"]],
             Self::Reward { what, .. } => vec![vec![*what]],
@@ -509,6 +527,12 @@ impl Service {
     #[must_use]
     pub fn with_side_by_side(self, share: Option<f64>) -> Self {
         Self { side_by_side: share, ..self }
+    }
+
+    /// What flows of others may lose by what is learnt, as a share of the throughput that they get
+    /// under the safe configuration: 0 to 1, and 1 is no bound.
+    pub fn harm_max(&self) -> f64 {
+        self.settings.harm_max
     }
 
     /// How it is learnt.

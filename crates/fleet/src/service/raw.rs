@@ -3,12 +3,12 @@
 use serde::Deserialize;
 use trimtab_cc::{Spec, find};
 use trimtab_qoe::AggregateFormula;
-use trimtab_steer::customize::{Acquisition, Dimension, Estimator, Space};
+use trimtab_steer::customize::{Acquisition, Dimension, Estimator, Settings, Space};
 use trimtab_units::Duration;
 
 use super::{
-    BUILT_IN_STATISTICS, INTERVALS, KnobRange, Learning, OTHERS_MAX, Other, Service, ServiceError,
-    knob,
+    BUILT_IN_STATISTICS, HARM_MAX, INTERVALS, KnobRange, Learning, OTHERS_MAX, Other, Service,
+    ServiceError, knob,
 };
 use crate::summary::check_name;
 use crate::{Contexts, Guard};
@@ -35,6 +35,7 @@ pub(super) struct Raw {
     #[serde(default = "one")]
     connections_min: u64,
     side_by_side: Option<f64>,
+    harm_max: Option<f64>,
     #[serde(default)]
     seed: u64,
     #[serde(default)]
@@ -113,11 +114,19 @@ impl Raw {
         }
         let fixed = self.fixed(algorithm, &knobs)?;
         let settings = self.learning.settings()?;
+        let is_model = settings.estimator == Estimator::Model;
+        match self.harm_max {
+            Some(most) if !(0.0..=1.0).contains(&most) => return Err(ServiceError::HarmMax(most)),
+            Some(_) if !is_model => return Err(ServiceError::HarmMaxNeedsModel),
+            _ => {}
+        }
+        let harm_max = if is_model { self.harm_max.unwrap_or(HARM_MAX) } else { 1.0 };
+        let settings = Settings { harm_max, ..settings };
         let others = self.others()?;
-        if !others.is_empty() && settings.estimator != Estimator::Model {
+        if !others.is_empty() && !is_model {
             return Err(ServiceError::ChoiceNeedsModel);
         }
-        if settings.acquisition == Acquisition::Thompson && settings.estimator != Estimator::Model {
+        if settings.acquisition == Acquisition::Thompson && !is_model {
             return Err(ServiceError::AcquisitionNeedsModel);
         }
         let statistics = self.names()?;

@@ -99,3 +99,6 @@ fn harm(entry: usize, own_kind: &[Course], next_to_us: &[Course]) -> Option<Cros
         loss: of("loss", of_less)?,
     })
 }
+
+#[cfg(test)]
+mod tests;

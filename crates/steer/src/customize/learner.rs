@@ -144,11 +144,14 @@ pub struct Reward {
     /// The standard error of that by chance of which connections there were, in the unit of
     /// rewards; none where it is not known.
     pub error: Option<f64>,
+    /// What flows of others on the same links lose by the trial, as a share of the throughput that
+    /// they get under the safe configuration; below 0 where they gain. None where it is not known.
+    pub harm: Option<f64>,
 }
 
 impl From<f64> for Reward {
     fn from(value: f64) -> Self {
-        Self { value, error: None }
+        Self { value, error: None, harm: None }
     }
 }
 
@@ -314,11 +317,12 @@ impl Learner {
         }
     }
 
-    /// Trials are chosen, and what is known is forgotten, as these settings have it from now on.
+    /// Trials are chosen, what is known is forgotten, and harm is bounded, as these settings have it
+    /// from now on.
     /// What was learnt stays.
     pub fn follow(&mut self, settings: &Settings) {
-        let Settings { acquisition, chance_min, forgetting, .. } = *settings;
-        self.settings = Settings { acquisition, chance_min, forgetting, ..self.settings };
+        let Settings { acquisition, chance_min, forgetting, harm_max, .. } = *settings;
+        self.settings = Settings { acquisition, chance_min, forgetting, harm_max, ..self.settings };
     }
 
     /// The permitted ranges are others from now on: `to` gives a point's place in the new unit
@@ -343,6 +347,12 @@ impl Learner {
         }
         self.set_safe(safe);
         self.keep_inside();
+    }
+
+    /// What others are expected to lose where a point is in force, as a share of what they get under
+    /// the safe configuration; none without a model.
+    pub fn harm_at(&self, point: &Point) -> Option<f64> {
+        self.model.as_ref().map(|model| model.harm_at(point))
     }
 
     /// What rewards are usual.
@@ -388,7 +398,7 @@ impl Learner {
                 Some(model) if model.doubts_safe() => self.plain(self.safe.clone(), Purpose::Check),
                 Some(model) => {
                     let (point, purpose, chances) =
-                        model.propose(&self.settings, self.guess(), known, random);
+                        model.propose(&self.settings, (self.guess(), &self.safe), known, random);
                     Trial { chances, ..self.plain(point, purpose) }
                 }
                 None => self.explore(random),
@@ -474,6 +484,9 @@ impl Learner {
             return lesson(None, (Outcome::NoReward, false));
         };
         let reward = came.value;
+        if let (Some(harm), Some(model)) = (came.harm.filter(|h| h.is_finite()), &mut self.model) {
+            model.note_harm(&self.settings, &trial.point, harm);
+        }
         if trial.purpose == Purpose::Safe {
             self.safe_breaks = broken;
             let anew = self.seen_safe(came, known);

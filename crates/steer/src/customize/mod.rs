@@ -29,6 +29,7 @@ mod chance;
 mod commons;
 mod draw;
 mod gradient;
+mod harm;
 mod learner;
 mod memory;
 mod model;

@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use super::commons::Known;
 use super::draw::Draws;
+use super::harm::Harms;
 use super::memory::{Cell, Memory, on_grid};
 use super::point::{At, Point};
 use super::search::Region;
@@ -87,6 +88,9 @@ pub(super) struct Model {
     /// How far off by chance of its connections a usual reward is; none until that was said of one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     usual: Option<Usual>,
+    /// What others lose by what was tried.
+    #[serde(default, skip_serializing_if = "Harms::is_empty")]
+    harms: Harms,
 }
 
 /// The error of a usual reward: the mean of the logarithms of squared errors, and of how many.
@@ -116,9 +120,10 @@ pub(super) struct Guess<'a> {
 }
 
 /// Whether two points are so near that they are one.
-fn is_same(a: &Point, b: &Point) -> bool {
+fn is_same<'a>(a: impl Into<At<'a>>, b: impl Into<At<'a>>) -> bool {
+    let (a, b) = (a.into(), b.into());
     let is_near = |(a, b): (&f64, &f64)| (a - b).abs() < SAME;
-    a.choice() == b.choice() && a.iter().zip(&**b).all(is_near)
+    a.choice == b.choice && a.knobs.iter().zip(b.knobs).all(is_near)
 }
 
 /// What a trial led to.
@@ -148,6 +153,7 @@ impl Model {
             without_safe: 0,
             look_after: LOOK_AFTER,
             usual: None,
+            harms: Harms::default(),
         }
     }
 
@@ -174,6 +180,7 @@ impl Model {
         self.others = others;
         self.memory.renumber(&to);
         self.before.renumber(&to);
+        self.harms.renumber(&to);
         self.aside.clear();
         self.shift = Shift::default();
     }
@@ -213,7 +220,7 @@ impl Model {
     pub(super) fn propose(
         &self,
         settings: &Settings,
-        guess: Guess<'_>,
+        (guess, safe): (Guess<'_>, &Point),
         known: &Known<'_>,
         random: u64,
     ) -> (Point, Purpose, Vec<Chance>) {
@@ -221,11 +228,12 @@ impl Model {
             return (guess.centre.on_grid(), Purpose::Best, Vec::new());
         };
         let active = guess.active;
-        let (best, start) = self.best(settings, guess, known, &model);
+        let (best, start) = self.best(settings, (guess, safe), known, &model);
         let region = Region { centre: &start, active, reach: settings.radius };
         let mut draws = Draws::new(random);
         if settings.acquisition == Acquisition::Thompson {
-            let arms = self.arms(&best, &region, &mut draws);
+            let mut arms = self.arms(&best, &region, &mut draws);
+            arms.retain(|arm| self.permits(settings, safe, arm.into()));
             let chances = chance::draw(&model, arms, settings.chance_min, &mut draws);
             let point = chances[0].point.clone();
             let purpose = if is_same(&point, &best) {
@@ -244,11 +252,14 @@ impl Model {
             region.nearest(&point)
         });
         let worth = |point: At<'_>| {
+            if !self.permits(settings, safe, point) {
+                return f64::NEG_INFINITY;
+            }
             let expected = model.expected(point);
             expected.mean + settings.optimism * expected.error
         };
         let knobs = on_grid(&region.highest(looks, |knobs| worth(knobs.into())));
-        let point = self.highest(Point::Knobs(knobs), worth);
+        let point = self.permitted(settings, safe, self.highest(Point::Knobs(knobs), worth));
         if is_same(&point, &best) {
             return (best.on_grid(), Purpose::Best, Vec::new());
         }
@@ -279,27 +290,53 @@ impl Model {
         arms
     }
 
+    /// Whether a point may be in force: it is the safe configuration, or takes no more from others
+    /// than is permitted.
+    fn permits(&self, settings: &Settings, safe: &Point, point: At<'_>) -> bool {
+        is_same(point, safe) || self.harms.permits(settings, point)
+    }
+
+    /// A point, or the safe configuration where that point may not be in force.
+    fn permitted(&self, settings: &Settings, safe: &Point, point: Point) -> Point {
+        if self.permits(settings, safe, (&point).into()) { point } else { safe.on_grid() }
+    }
+
+    /// What others lose by a trial, as a share of what they get under the safe configuration.
+    pub(super) fn note_harm(&mut self, settings: &Settings, point: &Point, harm: f64) {
+        self.harms.note(settings, &point.on_grid(), harm);
+    }
+
+    /// What others are expected to lose by a point.
+    pub(super) fn harm_at(&self, point: &Point) -> f64 {
+        self.harms.expected(point.into())
+    }
+
     /// What the reward is expected to be highest of, and where in the knobs' cube it is, in reach of
-    /// what was thought so far.
+    /// what was thought so far. What takes too much from others is not.
     fn best(
         &self,
         settings: &Settings,
-        Guess { centre, stand, active }: Guess<'_>,
+        (Guess { centre, stand, active }, safe): (Guess<'_>, &Point),
         known: &Known<'_>,
         model: &Surrogate,
     ) -> (Point, Vec<f64>) {
         let region = Region { centre: stand, active, reach: settings.radius };
         let cells = self.memory.cells().iter().chain(known.fleet).filter(|c| c.choice() == 0);
         let tried = cells.map(|c| region.nearest(&c.knobs()));
-        let stand = region.highest(tried, |point| model.mean_at(point));
+        let worth = |point: At<'_>| match self.permits(settings, safe, point) {
+            true => model.mean_at(point),
+            false => f64::NEG_INFINITY,
+        };
+        let stand = region.highest(tried, |point| worth(point.into()));
         let first = match centre {
             Point::Knobs(_) => Point::Knobs(stand.clone()),
             Point::Other { .. } => centre.clone(),
         };
-        let best = self.highest(first, |point| model.mean_at(point));
+        let best = self.highest(first, worth);
         let knobs = Point::Knobs(stand.clone());
-        let is_better = best.choice() != 0 && model.mean_at(&knobs) > model.mean_at(&best);
-        (if is_better { knobs } else { best }, stand)
+        let is_better = best.choice() != 0 && worth((&knobs).into()) > worth((&best).into());
+        let best = if is_better { knobs } else { best };
+        (self.permitted(settings, safe, best), stand)
     }
 
     /// The best of a point and all other algorithms; the point where none is better.
@@ -346,7 +383,7 @@ impl Model {
             let (best, stand) = (guess.centre.clone(), guess.stand.to_vec());
             return Noted { best, stand, outcome: Outcome::NoReward, anew, debt: None };
         };
-        let (best, stand) = self.best(settings, guess, known, &model);
+        let (best, stand) = self.best(settings, (guess, safe), known, &model);
         let of_safe = model.mean_at(safe);
         let is_known = is_known && !anew;
         let advantage = is_known.then(|| model.deviations(reward - of_safe));
@@ -482,6 +519,7 @@ impl Model {
     pub(super) fn carry_over(&mut self, to: impl Fn(&[f64]) -> Vec<f64>) {
         self.memory.carry_over(&to);
         self.before.carry_over(&to);
+        self.harms.carry_over(&to);
         self.aside.clear();
         self.shift = Shift::default();
     }
@@ -510,6 +548,7 @@ impl Model {
         if memory.weight() >= KNOWN_AFTER {
             self.before = memory.kept_from_before(BEFORE.0, BEFORE.1);
         }
+        self.harms.fade(BEFORE.0);
         self.trials = 0;
         self.aside.clear();
         self.shift = Shift::default();

@@ -79,7 +79,8 @@ fn what_many_connections_brought_counts_for_more() {
             let connections: f64 = if round % 2 == 0 { 20.0 } else { 20_000.0 };
             let error = 2.0 / connections.sqrt();
             let off = error * noise(seed * 7919 + round) + 0.05 * noise(seed * 104_729 + round);
-            let reward = Reward { value: 10.0 + lacks + off, error: told.then_some(error) };
+            let reward =
+                Reward { value: 10.0 + lacks + off, error: told.then_some(error), harm: None };
             learner.observe_knowing(&trial, Some(reward), false, &Known::default());
         }
         sum

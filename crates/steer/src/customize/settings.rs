@@ -58,6 +58,11 @@ impl Forgetting {
 /// The probability that each arm has at least, where chance chooses.
 const CHANCE_MIN: f64 = 0.01;
 
+/// No bound: nobody loses more than everything.
+const fn unbounded() -> f64 {
+    1.0
+}
+
 const fn chance_min() -> f64 {
     CHANCE_MIN
 }
@@ -115,6 +120,10 @@ pub struct Settings {
     pub keep: f64,
     /// Of a model: points that it tells apart.
     pub cells: u32,
+    /// Of a model: what flows of others may lose, as a share of the throughput that they get under
+    /// the safe configuration. 1: no bound.
+    #[serde(default = "unbounded")]
+    pub harm_max: f64,
     /// Of a model: how far the sum of rewards may fall behind what the safe configuration is
     /// expected to bring, in standard deviations of one reward's noise.
     pub debt_max: f64,
@@ -150,6 +159,7 @@ impl Settings {
             forgetting: Forgetting::Fading,
             keep: 0.99,
             cells: 24,
+            harm_max: unbounded(),
             debt_max: 10.0,
             // Reference K4.
             alarm_after: 3,
@@ -196,6 +206,7 @@ impl Settings {
             ("chance_min", self.chance_min, 0.001, 0.02),
             ("keep", self.keep, 0.5, 1.0),
             ("cells", f64::from(self.cells), 4.0, 64.0),
+            ("harm_max", self.harm_max, 0.0, 1.0),
             ("debt_max", self.debt_max, 1.0, 1e6),
             ("alarm_after", f64::from(self.alarm_after), 1.0, 1000.0),
             ("alarm_deviations", self.alarm_deviations, 0.5, 100.0),
