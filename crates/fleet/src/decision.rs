@@ -83,8 +83,8 @@ pub struct Decision {
     /// control in the first pair of this context, and the difference.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub side_by_side: Option<SideBySide>,
-    /// What flows of others are estimated to lose by what was tried; none of the safe configuration,
-    /// and where it is not known.
+    /// What flows of others are estimated to lose by what was tried; none of the safe
+    /// configuration, and where it is not known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub harm: Option<Harm>,
     /// The guards that were broken.

@@ -1,9 +1,9 @@
 //! What flows of others lose by a trial, by what the host's own clients see.
 //!
 //! No host knows the flows of others. But what these get depends on what its clients see, too: the
-//! queue and the loss of the bottleneck. A loss-based flow with the round-trip time R and the loss p
-//! gets less with either (RFC 5348, section 3.1). So the harm of a trial is estimated by how R and p
-//! of the clients differ from those under the safe configuration:
+//! queue and the loss of the bottleneck. A loss-based flow with the round-trip time R and the loss
+//! p gets less with either (RFC 5348, section 3.1). So the harm of a trial is estimated by how R and
+//! p of the clients differ from those under the safe configuration:
 //!
 //! ln(before / after) = [`DELAY`] · ln(R / R of safe) + [`LOSS`] · (p - p of safe)
 //!
@@ -38,8 +38,8 @@ pub struct Harm {
     pub most: f64,
 }
 
-/// What clients see of the bottlenecks: the mean round-trip time in seconds, as a logarithm, and the
-/// mean share of packets lost.
+/// What clients see of the bottlenecks: the mean round-trip time in seconds, as a logarithm, and
+/// the mean share of packets lost.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Bottleneck {
     log_rtt: f64,

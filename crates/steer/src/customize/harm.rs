@@ -2,8 +2,8 @@
 //!
 //! A learner sees its own rewards alone, so what takes from others looks as good as what finds free
 //! capacity. The bound is a constraint next to the reward (Gardner et al., "Bayesian optimization
-//! with inequality constraints", ICML 2014), and no price: a gain of any size buys no more harm than
-//! is permitted.
+//! with inequality constraints", ICML 2014), and no price: a gain of any size buys no more harm
+//! than is permitted.
 
 use serde::{Deserialize, Serialize};
 
@@ -15,7 +15,7 @@ use super::point::{At, Point};
 const LENGTH: f64 = 0.15;
 /// Before anything is known, a point counts as tried this often without harm.
 const HARMLESS: f64 = 1.0;
-/// The most points that are told apart.
+/// The most points that are distinguished.
 const CELLS: usize = 16;
 /// Harm no further from none than this counts, either way: one wild interval is no more than this.
 const FURTHEST: f64 = 1.0;

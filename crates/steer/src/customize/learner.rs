@@ -317,8 +317,8 @@ impl Learner {
         }
     }
 
-    /// Trials are chosen, what is known is forgotten, and harm is bounded, as these settings have it
-    /// from now on.
+    /// Trials are chosen, what is known is forgotten, and harm is bounded, as these settings have
+    /// it from now on.
     /// What was learnt stays.
     pub fn follow(&mut self, settings: &Settings) {
         let Settings { acquisition, chance_min, forgetting, harm_max, .. } = *settings;
@@ -349,8 +349,8 @@ impl Learner {
         self.keep_inside();
     }
 
-    /// What others are expected to lose where a point is in force, as a share of what they get under
-    /// the safe configuration; none without a model.
+    /// What others are expected to lose where a point is in force, as a share of what they get
+    /// under the safe configuration; none without a model.
     pub fn harm_at(&self, point: &Point) -> Option<f64> {
         self.model.as_ref().map(|model| model.harm_at(point))
     }

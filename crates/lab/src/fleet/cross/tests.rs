@@ -76,8 +76,8 @@ fn correlation(all: &[Told]) -> f64 {
     of(|(x, y)| x * y) / (of(|(x, _)| x * x) * of(|(_, y)| y * y)).sqrt()
 }
 
-/// The weights of delay and loss with which the logarithm of what others keep is told best, by least
-/// squares through the origin.
+/// The weights of delay and loss that fit the logarithm of what others keep best, by least squares
+/// through the origin.
 fn fitted(all: &[Told]) -> [f64; 2] {
     let lost = |one: &Told| -libm::log((1.0 - one.truth).max(0.02));
     let sum = |f: &dyn Fn(&Told) -> f64| all.iter().map(f).sum::<f64>();
