@@ -36,6 +36,7 @@ macro_rules! targets {
 targets! {
     access_log
     antelope
+    astraea
     aurora
     cmcd
     cmcd_reports
@@ -48,7 +49,9 @@ targets! {
     loader
     lstm
     mahimahi_log
+    mocc
     model
+    orca
     orders
     remy
     report

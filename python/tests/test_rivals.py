@@ -1,8 +1,13 @@
-"""The converters of rivals' weights, and what NumPy makes of the networks of Indigo and Aurora."""
+"""The converters of rivals' weights, and what NumPy makes of their networks.
+
+`TRIMTAB_CHECKPOINTS="orca:CHECKPOINT:OUT"`, parted by spaces, does the same for weights that the user has: a
+test converts each and writes OUT.actions, which tests of crates/steer/src/rival compare.
+"""
 
 from __future__ import annotations
 
 import itertools
+import os
 import struct
 from pathlib import Path
 
@@ -11,14 +16,27 @@ import pytest
 from numpy.typing import NDArray
 
 from trimtab.checkpoint_file import MAGIC, CheckpointError, tensors
-from trimtab.rivals import ACTIONS, AURORA, HIDDEN, INPUTS, aurora, indigo, save
+from trimtab.rivals import (
+    ACTIONS,
+    ASTRAEA,
+    AURORA,
+    CONVERTERS,
+    EPSILON,
+    HIDDEN,
+    INPUTS,
+    MOCC,
+    ORCA,
+    aurora,
+    indigo,
+    save,
+)
 
 ROOT = Path(__file__).parents[2]
 #: What Rust reads and reproduces (`crates/steer/src/rival`).
 DRAWN = ROOT / "fuzz/seeds/indigo/drawn"
 GOLDEN = ROOT / "crates/steer/src/rival/indigo_actions.txt"
-AURORA_DRAWN = ROOT / "fuzz/seeds/aurora/drawn"
 AURORA_GOLDEN = ROOT / "crates/steer/src/rival/aurora_changes.txt"
+MOCC_GOLDEN = ROOT / "crates/steer/src/rival/mocc_changes.txt"
 STATES = 2000
 
 Floats = NDArray[np.float32]
@@ -68,12 +86,11 @@ def actions(weights: dict[str, Floats], steps: int) -> str:
     return said
 
 
-def drawn_aurora() -> dict[str, Floats]:
-    """Draw weights of the shapes of Aurora's checkpoint."""
+def drawn_tanh(sizes: tuple[int, ...]) -> dict[str, Floats]:
+    """Draw weights of the shapes of Aurora's checkpoint, or MOCC's."""
     random = np.random.default_rng(6)
-    sizes = itertools.pairwise(AURORA)
     weights: dict[str, Floats] = {}
-    for name, (inputs, outputs) in zip(["pi_fc0", "pi_fc1", "pi"], sizes, strict=True):
+    for name, (inputs, outputs) in zip(["pi_fc0", "pi_fc1", "pi"], itertools.pairwise(sizes), strict=True):
         weights[f"model/{name}/w"] = random.normal(0, 0.4, (inputs, outputs)).astype(np.float32)
         weights[f"model/{name}/b"] = random.normal(0, 0.4, outputs).astype(np.float32)
     return weights
@@ -92,15 +109,74 @@ def history(step: int) -> list[float]:
     return values
 
 
+def preference(step: int) -> list[float]:
+    """Give what throughput, delay and loss are worth in a step; the same stands in Rust."""
+    throughput = (1 + step % 8) / 10
+    return [throughput, 0.9 - throughput, 0.1]
+
+
 def changes(weights: dict[str, Floats], steps: int) -> list[float]:
     """Run the network on the checkpoint's own weights, in 64 bits."""
     said = []
     for step in range(steps):
-        x = np.array(history(step))
+        values = history(step) + preference(step)
+        x = np.array(values[: weights["model/pi_fc0/w"].shape[0]])
         for name in ["pi_fc0", "pi_fc1", "pi"]:
             x = x @ weights[f"model/{name}/w"].astype(float) + weights[f"model/{name}/b"]
             x = x if name == "pi" else np.tanh(x)
         said.append(float(x[0]))
+    return said
+
+
+#: Orca and Astraea with few units: values of a history, and the units of each layer.
+SMALL = {"orca": (ORCA[0], 12, 9), "astraea": (ASTRAEA[0], 12, 9, 5)}
+#: The highest of each number of a state in a course; the same stands in Rust.
+MOST = {
+    "orca": [1, 2, 0.1, 0.5, 0.03, 1, 1],
+    "astraea": [1, 2, 2, 2, 1, 0.2, 0.05, 1, 2, 0.05],
+}
+
+
+def norm(number: int) -> str:
+    """Name the batch normalisation of a layer, as TensorFlow does."""
+    return "actor/batch_normalization" + (f"_{number}" if number else "")
+
+
+def drawn_leaky(rival: str) -> dict[str, Floats]:
+    """Draw weights of the shapes of a checkpoint with few units."""
+    random = np.random.default_rng(20)
+    weights: dict[str, Floats] = {}
+
+    def draw(name: str, *shape: int, scale: float = 0.3) -> None:
+        weights[name] = random.normal(0, scale, shape).astype(np.float32)
+
+    for number, (inputs, units) in enumerate(itertools.pairwise(SMALL[rival])):
+        draw(f"actor/fc{number + 1}/kernel", inputs, units)
+        draw(f"actor/fc{number + 1}/bias", units)
+        draw(f"{norm(number)}/beta", units)
+        draw(f"{norm(number)}/moving_mean", units)
+        weights[f"{norm(number)}/moving_variance"] = random.uniform(0.5, 3, units).astype(np.float32)
+    draw("actor/dense/kernel", SMALL[rival][-1], 1, scale=0.5)
+    draw("actor/dense/bias", 1)
+    return weights
+
+
+def leaky_actions(weights: dict[str, Floats], rival: str, steps: int) -> list[float]:
+    """Run an actor of Orca's kind on the checkpoint's own weights, in 64 bits; the same course is in Rust."""
+    layers, most = len(SMALL[rival]) - 1, MOST[rival]
+    said = []
+    for step in range(steps):
+        x = np.array(
+            [step * (i + 7) % (31 + i) / (31 + i) * most[i % len(most)] for i in range(SMALL[rival][0])]
+        )
+        for number in range(layers):
+            fc = f"actor/fc{number + 1}"
+            x = x @ weights[f"{fc}/kernel"].astype(float) + weights[f"{fc}/bias"]
+            mean, variance = (weights[f"{norm(number)}/moving_{part}"] for part in ("mean", "variance"))
+            x = (x - mean) / np.sqrt(variance.astype(float) + EPSILON) + weights[f"{norm(number)}/beta"]
+            x = np.where(x > 0, x, 0.2 * x)
+        x = x @ weights["actor/dense/kernel"].astype(float) + weights["actor/dense/bias"]
+        said.append(float(np.tanh(x[0])))
     return said
 
 
@@ -144,16 +220,40 @@ def test_a_checkpoint_is_read_and_converted(tmp_path: Path) -> None:
     assert all(np.array_equal(read[name], tensor) for name, tensor in drawn().items())
     save("indigo", indigo(read), tmp_path / "out")
     assert (tmp_path / "out").read_bytes() == DRAWN.read_bytes()
-    write_checkpoint(drawn_aurora(), tmp_path / "variables")
-    save("aurora", aurora(tensors(tmp_path / "variables")), tmp_path / "out")
-    assert (tmp_path / "out").read_bytes() == AURORA_DRAWN.read_bytes()
+    for rival, sizes in [("aurora", AURORA), ("mocc", MOCC)]:
+        write_checkpoint(drawn_tanh(sizes), tmp_path / "variables")
+        save(rival, CONVERTERS[rival](tensors(tmp_path / "variables")), tmp_path / "out")
+        assert (tmp_path / "out").read_bytes() == (ROOT / f"fuzz/seeds/{rival}/drawn").read_bytes()
+
+
+@pytest.mark.parametrize("rival", sorted(SMALL))
+def test_a_checkpoint_of_orcas_kind_is_read_and_converted(rival: str, tmp_path: Path) -> None:
+    """The files and actions that Rust is tested with are those of the drawn weights."""
+    write_checkpoint(drawn_leaky(rival), tmp_path / "model")
+    save(rival, CONVERTERS[rival](tensors(tmp_path / "model")), tmp_path / "out")
+    assert (tmp_path / "out").read_bytes() == (ROOT / f"fuzz/seeds/{rival}/drawn").read_bytes()
+    golden = (ROOT / f"crates/steer/src/rival/{rival}_actions.txt").read_text().split()
+    actions = [float(line) for line in golden]
+    assert np.allclose(leaky_actions(drawn_leaky(rival), rival, STATES), actions, rtol=0, atol=1e-6)
+
+
+def test_checkpoints_of_the_users_are_converted() -> None:
+    """What NumPy makes of the authors' weights, for Rust to compare."""
+    for given in os.environ.get("TRIMTAB_CHECKPOINTS", "").split():
+        rival, checkpoint, out = given.split(":")
+        weights = tensors(Path(checkpoint))
+        save(rival, CONVERTERS[rival](weights), Path(out))
+        said = leaky_actions(weights, rival, STATES) if rival in SMALL else changes(weights, STATES)
+        Path(f"{out}.actions").write_text("".join(f"{action:.7f}\n" for action in said))
+        assert len(set(said)) > STATES / 2, "it answers what it sees"
 
 
 def test_the_actions_that_rust_reproduces_are_those_of_numpy() -> None:
     """Rust has the converted weights; this has the checkpoint's, in TensorFlow's order."""
     assert actions(drawn(), STATES) == GOLDEN.read_text().strip()
-    golden = [float(line) for line in AURORA_GOLDEN.read_text().split()]
-    assert np.allclose(changes(drawn_aurora(), STATES), golden, rtol=0, atol=1e-6)
+    for sizes, file in [(AURORA, AURORA_GOLDEN), (MOCC, MOCC_GOLDEN)]:
+        golden = [float(line) for line in file.read_text().split()]
+        assert np.allclose(changes(drawn_tanh(sizes), STATES), golden, rtol=0, atol=1e-6)
 
 
 def test_what_is_no_checkpoint_is_refused(tmp_path: Path) -> None:
@@ -164,6 +264,12 @@ def test_what_is_no_checkpoint_is_refused(tmp_path: Path) -> None:
         indigo({"w": np.zeros(3, np.float32)})
     with pytest.raises(CheckpointError, match="is it Aurora's"):
         aurora(drawn())
+    with pytest.raises(CheckpointError, match="is it MOCC's"):
+        CONVERTERS["mocc"](drawn_tanh(AURORA))
+    with pytest.raises(CheckpointError, match="is it Orca's"):
+        CONVERTERS["orca"](drawn_leaky("astraea"))
+    with pytest.raises(CheckpointError, match="is it Astraea's"):
+        CONVERTERS["astraea"](drawn_leaky("orca"))
     data = tmp_path / "model.data-00000-of-00001"
     data.write_bytes(data.read_bytes()[:100])
     with pytest.raises(CheckpointError, match="shorter than its index"):

@@ -8,8 +8,11 @@ use crate::plugin::Plugged;
 use crate::{Config, Knob};
 #[cfg(feature = "rivals")]
 use crate::{
+    astraea::{self, Astraea},
+    aurora::mocc::{self, Mocc},
     aurora::{self, Aurora},
     indigo::{self, Indigo},
+    orca::{self, Orca},
     remy::{self, Remy},
 };
 
@@ -42,6 +45,15 @@ macro_rules! algorithms {
             /// ICML 2019. It is nothing without a network.
             #[cfg(feature = "rivals")]
             Aurora,
+            /// EuroSys 2022, on Aurora. It is nothing without a network.
+            #[cfg(feature = "rivals")]
+            Mocc,
+            /// SIGCOMM 2020. It is nothing without a network.
+            #[cfg(feature = "rivals")]
+            Orca,
+            /// EuroSys 2024. It is nothing without a network.
+            #[cfg(feature = "rivals")]
+            Astraea,
         }
 
         impl Controller {
@@ -58,6 +70,12 @@ macro_rules! algorithms {
                     Self::Indigo(_) => indigo::NAME,
                     #[cfg(feature = "rivals")]
                     Self::Aurora(_) => aurora::NAME,
+                    #[cfg(feature = "rivals")]
+                    Self::Mocc(_) => mocc::NAME,
+                    #[cfg(feature = "rivals")]
+                    Self::Orca(_) => orca::NAME,
+                    #[cfg(feature = "rivals")]
+                    Self::Astraea(_) => astraea::NAME,
                 }
             }
         }

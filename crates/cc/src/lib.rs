@@ -23,9 +23,13 @@ extern crate alloc;
 #[cfg(test)]
 extern crate std;
 
+#[cfg(feature = "rivals")]
+pub mod actor;
 mod algorithms;
 #[cfg(feature = "rivals")]
 mod allegro;
+#[cfg(feature = "rivals")]
+pub mod astraea;
 #[cfg(feature = "rivals")]
 pub mod aurora;
 mod bbr;
@@ -77,6 +81,8 @@ mod westwood;
 mod window;
 
 pub use algorithms::*;
+#[cfg(feature = "rivals")]
+pub use cubic::orca;
 pub use event::{
     Ack, Arrival, Discarded, Feedback, Idle, Loss, LostPacket, Marked, Probe, RateSample, Sent,
     Timeout,

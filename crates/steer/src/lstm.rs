@@ -1,4 +1,5 @@
-//! Small networks, read from their files: the LSTMs of Muses and Indigo, and Aurora's linear layers.
+//! Small networks, read from their files: the LSTMs of Muses and Indigo, and the linear layers of
+//! Aurora, MOCC, Orca and Astraea.
 //!
 //! A step allocates nothing and gives the same on every machine.
 
@@ -151,6 +152,15 @@ impl Linear {
             }
         }
         best
+    }
+}
+
+/// How many outputs the linear layer of this name has, up to a most.
+pub(crate) fn outputs(file: &SafeTensors<'_>, name: &str, most: usize) -> Result<usize, LstmError> {
+    let bias = format!("{name}.bias");
+    match file.tensor(&bias).map(|view| view.shape().to_vec()).as_deref() {
+        Ok(&[outputs]) if (1..=most).contains(&outputs) => Ok(outputs),
+        _ => Err(LstmError::Shape(bias)),
     }
 }
 

@@ -15,6 +15,8 @@
 //! * A timeout leads to the least rate (RFC 9002 §7.6.2).
 //! * Congestion marks (ECN) bound the window (`ceiling.rs`).
 
+pub mod mocc;
+
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::fmt;

@@ -3,13 +3,16 @@
 //!
 //! Read first: RFC 9438, whose names the comments use. `curve.rs` has its growth; `linux.rs` has
 //! that of Linux, which differs in ways that show in throughput and queue; slow start ends by
-//! [`HystartPp`] or [`LinuxHystart`]. `c2tcp.rs` is C2TCP, which watches a CUBIC's delay.
+//! [`HystartPp`] or [`LinuxHystart`]. `c2tcp.rs` is C2TCP, which watches a CUBIC's delay; `orca` is
+//! Orca, whose network moves a CUBIC's window.
 
 #[cfg(feature = "rivals")]
 pub(crate) mod c2tcp;
 mod curve;
 mod linux;
 mod migrate;
+#[cfg(feature = "rivals")]
+pub mod orca;
 
 use libm::round;
 use trimtab_units::{Bytes, Time};

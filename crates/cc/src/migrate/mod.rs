@@ -24,7 +24,9 @@ use crate::muses::Muses;
 use crate::plugin::Plugged;
 use crate::{CongestionControl, Phase};
 #[cfg(feature = "rivals")]
-use crate::{aurora::Aurora, indigo::Indigo, remy::Remy};
+use crate::{
+    astraea::Astraea, aurora::Aurora, aurora::mocc::Mocc, indigo::Indigo, orca::Orca, remy::Remy,
+};
 pub use path::PathView;
 pub use switcher::{Switch, Switcher};
 

@@ -4,16 +4,21 @@
 mod aurora;
 mod dna;
 mod indigo;
+mod leaky;
 
-pub use aurora::AuroraMlp;
+pub use aurora::{AuroraMlp, MoccMlp};
 pub use dna::{DnaError, read_dna, write_dna};
 pub use indigo::IndigoLstm;
+pub use leaky::LeakyMlp;
 
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
+use trimtab_cc::astraea::Astraea;
 use trimtab_cc::aurora::Aurora;
+use trimtab_cc::aurora::mocc::Mocc;
 use trimtab_cc::indigo::Indigo;
+use trimtab_cc::orca::Orca;
 use trimtab_cc::remy::{Remy, Table};
 use trimtab_cc::{Config, Controller, set_knob};
 
@@ -33,6 +38,12 @@ pub enum Model {
     Indigo(Arc<IndigoLstm>),
     /// Aurora's.
     Aurora(Arc<AuroraMlp>),
+    /// MOCC's.
+    Mocc(Arc<MoccMlp>),
+    /// Orca's.
+    Orca(Arc<LeakyMlp>),
+    /// Astraea's.
+    Astraea(Arc<LeakyMlp>),
 }
 
 impl Rival {
@@ -48,6 +59,9 @@ impl Rival {
             Model::Remy(table) => Remy::new(limits, table.clone()).into(),
             Model::Indigo(lstm) => Indigo::new(limits, lstm.network()).into(),
             Model::Aurora(mlp) => Aurora::new(limits, mlp.clone()).into(),
+            Model::Mocc(mlp) => Mocc::new(limits, mlp.clone()).into(),
+            Model::Orca(mlp) => Orca::new(limits, mlp.clone()).into(),
+            Model::Astraea(mlp) => Astraea::new(limits, mlp.clone()).into(),
         };
         for &(name, value) in &self.knobs {
             let set = set_knob(&mut cca, name, value);

@@ -20,6 +20,7 @@
 //! | `muses`, `muses:lstm`, `treeg`, `muses:wide`, `muses:safe=copa` | a policy learnt by imitation: trees, the LSTM before them, one tree, one from the oracle itself |
 //! | `plugin:./mine.so`, `python:mine.py`, `onnx:mine.onnx` | an algorithm from outside |
 //! | `remycc`, `remycc:model=FILE`, `indigo:model=FILE`, `aurora:model=FILE` | a rival that goes by a file: a table that a program has made, or a network |
+//! | `mocc:model=FILE`, `orca:model=FILE`, `astraea:model=FILE` | more of these |
 //! | `noq:cubic`, `noq:newreno`, `noq:bbr3` | the algorithm that the QUIC stack noq brings itself |
 //! | `resume:cubic`, `resume:cwnd=600KB,rtt=50ms:mortise` | any of these, its connections start near the rate of an earlier one |
 //! | `static-best`, `static-best:cubic,copa:mvfst` | bound: the best single algorithm of each run |

@@ -1,16 +1,19 @@
 //! Rivals with a file: `remycc`, `remycc:model=FILE:cap=200`, `indigo:model=FILE`,
-//! `aurora:model=FILE`, and their texts.
+//! `aurora:model=FILE`, `mocc:model=FILE`, `orca:model=FILE`, `astraea:model=FILE`, and their texts.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use trimtab_cc::astraea::Astraea;
 use trimtab_cc::aurora::Aurora;
+use trimtab_cc::aurora::mocc::Mocc;
 use trimtab_cc::indigo::Indigo;
+use trimtab_cc::orca::Orca;
 use trimtab_cc::remy::Remy;
 use trimtab_cc::{Knob, KnobError};
 
 use super::muses::PolicyError;
-use crate::rival::{AuroraMlp, IndigoLstm, Model, Rival, read_dna};
+use crate::rival::{AuroraMlp, IndigoLstm, LeakyMlp, MoccMlp, Model, Rival, read_dna};
 
 /// Which rival.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,6 +24,12 @@ pub enum RivalName {
     Indigo,
     /// A network learnt by reinforcement.
     Aurora,
+    /// Such a network that sees what counts.
+    Mocc,
+    /// Such a network over CUBIC.
+    Orca,
+    /// Such a network, learnt by many flows at once.
+    Astraea,
 }
 
 /// Its settings.
@@ -60,6 +69,9 @@ impl RivalName {
             Self::Remy => Remy::KNOBS,
             Self::Indigo => Indigo::KNOBS,
             Self::Aurora => Aurora::KNOBS,
+            Self::Mocc => Mocc::KNOBS,
+            Self::Orca => Orca::KNOBS,
+            Self::Astraea => Astraea::KNOBS,
         }
     }
 
@@ -68,7 +80,7 @@ impl RivalName {
     fn shipped(self) -> Option<(&'static str, &'static [u8])> {
         match self {
             Self::Remy => Some(("remycc.dna", include_bytes!("../../../../models/remycc.dna"))),
-            Self::Indigo | Self::Aurora => None,
+            Self::Indigo | Self::Aurora | Self::Mocc | Self::Orca | Self::Astraea => None,
         }
     }
 }
@@ -120,6 +132,9 @@ impl RivalSettings {
             RivalName::Remy => Model::Remy(Arc::new(read_dna(bytes)?)),
             RivalName::Indigo => Model::Indigo(Arc::new(IndigoLstm::parse(bytes)?)),
             RivalName::Aurora => Model::Aurora(Arc::new(AuroraMlp::parse(bytes)?)),
+            RivalName::Mocc => Model::Mocc(Arc::new(MoccMlp::parse(bytes)?)),
+            RivalName::Orca => Model::Orca(Arc::new(LeakyMlp::orca(bytes)?)),
+            RivalName::Astraea => Model::Astraea(Arc::new(LeakyMlp::astraea(bytes)?)),
         })
     }
 }
@@ -148,7 +163,10 @@ mod tests {
         let why = |text: &str| text.parse::<Scheme>().unwrap_err().to_string();
         assert!(why("remycc:mine.dna").contains("there are model=FILE and cap=NUMBER"));
         assert!(why("aurora:step=0.05").contains("name it with model=FILE"));
-        assert!(why("indigo").contains("name it with model=FILE"));
+        for rival in ["indigo", "mocc", "orca", "astraea:cap=80"] {
+            assert!(why(rival).contains("name it with model=FILE"), "{rival}");
+        }
+        assert!(why("orca:step=2").contains("interval=NUMBER, cap=NUMBER"));
         assert!(why("remycc:cap=1").contains("outside its range 4 to 1000000"));
     }
 
@@ -161,10 +179,34 @@ mod tests {
 
     #[test]
     fn a_file_that_is_read_and_of_no_use_is_named() {
-        let settings = RivalSettings::parse("model=x.st", RivalName::Indigo).unwrap();
-        let why = settings
-            .rival(|_| Ok(b"nothing".to_vec()), |path, why| format!("{}: {why}", path.display()))
-            .unwrap_err();
-        assert!(why.starts_with("x.st: it is no safetensors file"), "{why}");
+        let why = |rival, bytes: &[u8]| {
+            let settings = RivalSettings::parse("model=x.st", rival).unwrap();
+            settings
+                .rival(|_| Ok(bytes.to_vec()), |path, why| format!("{}: {why}", path.display()))
+                .unwrap_err()
+        };
+        let nothing = why(RivalName::Indigo, b"nothing");
+        assert!(nothing.starts_with("x.st: it is no safetensors file"), "{nothing}");
+        let astraea = include_bytes!("../../../../fuzz/seeds/astraea/drawn");
+        let other = why(RivalName::Orca, astraea);
+        assert!(other.starts_with("x.st: it is no trimtab-orca-mlp model"), "{other}");
+    }
+
+    #[test]
+    fn a_file_of_the_right_kind_makes_its_algorithm() {
+        fn made(rival: RivalName, text: &str, drawn: &[u8]) -> trimtab_cc::Controller {
+            let settings = RivalSettings::parse(text, rival).unwrap();
+            let rival = settings.rival(|_| Ok(drawn.to_vec()), |_, why| why.to_string());
+            rival.unwrap().build(&Config::default())
+        }
+        let drawn = include_bytes!("../../../../fuzz/seeds/orca/drawn");
+        let cca = made(RivalName::Orca, "model=x.st:interval=40", drawn);
+        assert_eq!((cca.name(), get_knob(&cca, "interval")), ("orca", Some(40.0)));
+        let drawn = include_bytes!("../../../../fuzz/seeds/astraea/drawn");
+        let cca = made(RivalName::Astraea, "interval=40:model=x.st", drawn);
+        assert_eq!((cca.name(), get_knob(&cca, "interval")), ("astraea", Some(40.0)));
+        let drawn = include_bytes!("../../../../fuzz/seeds/mocc/drawn");
+        let cca = made(RivalName::Mocc, "model=x.st:delay=0.8:step=0.05", drawn);
+        assert_eq!((cca.name(), get_knob(&cca, "delay")), ("mocc", Some(0.8)));
     }
 }

@@ -1,8 +1,11 @@
 //! The table of schemes that are no algorithm of the `cc` crate.
 
 use trimtab_cc::Knob;
+use trimtab_cc::astraea::Astraea;
 use trimtab_cc::aurora::Aurora;
+use trimtab_cc::aurora::mocc::Mocc;
 use trimtab_cc::indigo::Indigo;
+use trimtab_cc::orca::Orca;
 use trimtab_cc::remy::Remy;
 
 use super::SchemeKind::{
@@ -82,7 +85,7 @@ impl SchemeEntry {
 
 /// Learnt policies, steering, those of stacks, how connections start, experiments and bounds, in the
 /// order in which they are listed.
-pub static SCHEMES: [SchemeEntry; 22] = [
+pub static SCHEMES: [SchemeEntry; 25] = [
     SchemeEntry {
         name: "muses",
         role: Role::Learnt,
@@ -128,6 +131,43 @@ pub static SCHEMES: [SchemeEntry; 22] = [
         source: "Jay et al., ICML 2019",
         settings: &[&Aurora::KNOBS[0], &Aurora::KNOBS[1], &Aurora::KNOBS[2], &Aurora::KNOBS[3]],
         parse: |text| Ok(RivalSettings::parse(text, RivalName::Aurora).map(Rival)?),
+    },
+    SchemeEntry {
+        name: "mocc",
+        role: Role::Learnt,
+        about: "Aurora whose network sees what throughput, delay and loss are worth; \
+                :model=FILE has the authors' weights, which the user converts: \
+                `python -m trimtab.rivals --help`",
+        source: "Ma et al., EuroSys 2022",
+        settings: &[
+            &Mocc::KNOBS[0],
+            &Mocc::KNOBS[1],
+            &Mocc::KNOBS[2],
+            &Mocc::KNOBS[3],
+            &Mocc::KNOBS[4],
+            &Mocc::KNOBS[5],
+            &Mocc::KNOBS[6],
+        ],
+        parse: |text| Ok(RivalSettings::parse(text, RivalName::Mocc).map(Rival)?),
+    },
+    SchemeEntry {
+        name: "orca",
+        role: Role::Learnt,
+        about: "a network that multiplies CUBIC's window every 20 ms; :model=FILE has the authors' \
+                weights, which the user converts: `python -m trimtab.rivals --help`",
+        source: "Abbasloo, Yen and Chao, SIGCOMM 2020",
+        settings: &[&Orca::KNOBS[0], &Orca::KNOBS[1]],
+        parse: |text| Ok(RivalSettings::parse(text, RivalName::Orca).map(Rival)?),
+    },
+    SchemeEntry {
+        name: "astraea",
+        role: Role::Learnt,
+        about: "a network that moves the window by up to 2.5% every 30 ms, learnt to be fair; \
+                :model=FILE has the authors' weights, which the user converts: \
+                `python -m trimtab.rivals --help`",
+        source: "Liao et al., EuroSys 2024",
+        settings: &[&Astraea::KNOBS[0], &Astraea::KNOBS[1]],
+        parse: |text| Ok(RivalSettings::parse(text, RivalName::Astraea).map(Rival)?),
     },
     SchemeEntry {
         name: "plugin:FILE",
