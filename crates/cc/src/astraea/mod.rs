@@ -151,7 +151,7 @@ impl Astraea {
         push(&mut self.history, &features(&report, self.window, sent_again));
         let packets = libm::floor(self.window.ratio(self.config.mss));
         let next = moved(packets, self.network.act(&self.history));
-        if !self.in_recovery && !(report.unused && next > packets) {
+        if !self.in_recovery && (!report.unused || next <= packets) {
             self.set(next);
         }
     }
