@@ -43,7 +43,7 @@ impl Found {
     }
 }
 
-/// A point of the unit cube, and what it brought more than what is safe.
+/// A point of the unit cube, and what it brought more than the fallback.
 type Finding = (Point, f64);
 
 /// A knob, its least and largest value, and whether equal steps are equal factors.
