@@ -257,7 +257,9 @@ fn figures() {
     assert!(e.contains("x.gif: name a file that ends in .svg, .pdf or .png"), "{e}");
     let e = compare(dir.path(), &["--plot", "pie=a.svg"]);
     assert!(
-        e.contains("no figure \"pie\": there are qoe, changes, cdf, tradeoff, ellipses, series, axis"),
+        e.contains(
+            "no figure \"pie\": there are qoe, changes, cdf, tradeoff, ellipses, series, axis"
+        ),
         "{e}"
     );
     let e = unwritten(dir.path(), &["--plot", "axis=a.svg"]);
