@@ -97,7 +97,7 @@ fn overall(board: &Board) -> String {
     let mut html = String::from(
         "<section>\n<h2>All sets</h2>\n<p>By the mean place: 0 is the best scheme of every set, 1 \
          the last. Sets differ in their units, so ranks are averaged.</p>\n\
-         <div class=\"scroll\"><table>\n<thead><tr><th>scheme</th><th>mean place</th>",
+         <div class=\"scroll\"><table class=\"wide\">\n<thead><tr><th>scheme</th><th>mean place</th>",
     );
     for set in &board.sets {
         let _ = write!(html, "<th>{}</th>", escape(&set.name));
