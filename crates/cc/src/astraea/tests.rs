@@ -1,24 +1,7 @@
-use std::sync::Mutex;
-use std::vec::Vec;
-
 use super::*;
-use crate::RateSample;
+use crate::testing::actor::{Told, delivered};
 use crate::testing::link::MSS;
 use crate::testing::{acked, hand_over, lost, timed_out};
-
-/// Gives the same action each time, and keeps what it saw.
-#[derive(Debug, Default)]
-struct Told {
-    action: f64,
-    seen: Mutex<Vec<Vec<f64>>>,
-}
-
-impl Actor for Told {
-    fn act(&self, history: &[f64]) -> f64 {
-        self.seen.lock().unwrap().push(history.to_vec());
-        self.action
-    }
-}
 
 const RTT: Duration = Duration::from_millis(20);
 
@@ -36,17 +19,9 @@ fn at(ms: u64) -> Time {
 
 /// One packet acknowledged after 30 ms, delivered at 12 Mbit/s, with 20 packets in flight.
 fn ack(ms: u64) -> Ack {
-    let sample = RateSample {
-        delivered: MSS,
-        interval: Duration::from_millis(1),
-        prior_delivered: Bytes::ZERO,
-        app_limited: false,
-        tx_in_flight: MSS,
-        lost: Bytes::ZERO,
-    };
     let (rtt, srtt) = (Duration::from_millis(30), Duration::from_millis(25));
     let ack = acked(at(ms), at(ms) - rtt, MSS, rtt);
-    Ack { srtt, min_rtt: RTT, rate: Some(sample), inflight: MSS * 20, ..ack }
+    Ack { srtt, min_rtt: RTT, rate: Some(delivered()), inflight: MSS * 20, ..ack }
 }
 
 fn packets(astraea: &Astraea) -> u64 {
@@ -73,11 +48,11 @@ fn an_action_moves_the_window_by_up_to_a_fortieth() {
 fn the_network_acts_every_thirty_milliseconds() {
     let (mut astraea, network) = settled(1.0, 40);
     (0..30).for_each(|ms| astraea.on_ack(&ack(ms)));
-    assert_eq!((network.seen.lock().unwrap().len(), packets(&astraea)), (0, 40));
+    assert_eq!((network.times(), packets(&astraea)), (0, 40));
     astraea.on_ack(&ack(30));
-    assert_eq!((network.seen.lock().unwrap().len(), packets(&astraea)), (1, 41));
+    assert_eq!((network.times(), packets(&astraea)), (1, 41));
     (31..=90).for_each(|ms| astraea.on_ack(&ack(ms)));
-    assert_eq!((network.seen.lock().unwrap().len(), packets(&astraea)), (3, 45));
+    assert_eq!((network.times(), packets(&astraea)), (3, 45));
 }
 
 /// `transform_state()`: ten numbers, the newest last; what is not yet seen is zero.
@@ -132,7 +107,7 @@ fn a_loss_leaves_the_window_and_voids_actions_until_recovery_ends() {
     astraea.on_loss(&lost(at(1), at(0)));
     assert_eq!(packets(&astraea), 40);
     (2..=31).for_each(|ms| astraea.on_ack(&Ack { in_recovery: true, ..ack(ms) }));
-    assert_eq!((network.seen.lock().unwrap().len(), packets(&astraea)), (1, 40));
+    assert_eq!((network.times(), packets(&astraea)), (1, 40));
     (32..=60).for_each(|ms| astraea.on_ack(&ack(ms)));
     assert_eq!(packets(&astraea), 41);
     astraea.on_timeout(&timed_out(at(200)));

@@ -5,6 +5,7 @@ use trimtab_units::{Bytes, Duration, Rate, Time};
 use crate::migrate::HandOver;
 use crate::{Ack, Loss, Timeout};
 
+pub(crate) mod actor;
 pub(crate) mod link;
 pub(crate) mod media;
 

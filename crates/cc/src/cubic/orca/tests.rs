@@ -1,30 +1,9 @@
-use std::sync::Mutex;
 use std::vec::Vec;
 
 use super::*;
-use crate::RateSample;
+use crate::testing::actor::{Told, delivered};
 use crate::testing::link::MSS;
 use crate::testing::{acked, hand_over, lost};
-
-/// Gives the same action each time, and keeps what it saw.
-#[derive(Debug, Default)]
-struct Told {
-    action: f64,
-    seen: Mutex<Vec<Vec<f64>>>,
-}
-
-impl Actor for Told {
-    fn act(&self, history: &[f64]) -> f64 {
-        self.seen.lock().unwrap().push(history.to_vec());
-        self.action
-    }
-}
-
-impl Told {
-    fn times(&self) -> usize {
-        self.seen.lock().unwrap().len()
-    }
-}
 
 fn told(action: f64) -> (Orca, Arc<Told>) {
     let network = Arc::new(Told { action, ..Told::default() });
@@ -46,16 +25,13 @@ fn at(ms: u64) -> Time {
 
 /// One packet acknowledged, delivered at 12 Mbit/s, with a smoothed round-trip time of 25 ms.
 fn ack(ms: u64) -> Ack {
-    let sample = RateSample {
-        delivered: MSS,
-        interval: Duration::from_millis(1),
-        prior_delivered: Bytes::ZERO,
-        app_limited: false,
-        tx_in_flight: MSS,
-        lost: Bytes::ZERO,
-    };
     let srtt = Duration::from_millis(25);
-    Ack { srtt, rate: Some(sample), inflight: MSS * 10, ..acked(at(ms), at(ms) - RTT, MSS, RTT) }
+    Ack {
+        srtt,
+        rate: Some(delivered()),
+        inflight: MSS * 10,
+        ..acked(at(ms), at(ms) - RTT, MSS, RTT)
+    }
 }
 
 fn packets(orca: &Orca) -> u64 {
