@@ -6,7 +6,8 @@
 //!
 //! Without features it needs no std, only an allocator: reports, actions, [`Driver`] and [`Mortise`].
 //! So do the features `select` (the choice of an algorithm) and `rivals` (those with a file). What
-//! needs std is a feature: `lstm` (Muses' network), `customize` (PCC customization), `safety` (holdback and guard) and `scheme`
+//! needs std is a feature: `lstm` (Muses' network), `customize` (PCC customization), `safety`
+//! (holdback and guard) and `scheme`
 //! (steerings by name, which needs all of these).
 //!
 //! What to read first: Mortise (NSDI 2026) §3, then `report.rs`.

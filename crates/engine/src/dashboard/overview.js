@@ -86,7 +86,8 @@ function card(service, known, status, studies) {
     make("h2", {}, service.name, " ", make("span", { class: `hold ${order ? "broken" : "learning"}` }, order ? "kept safe" : "learning")),
     faint(`A decision for each aggregate every ${minutes(service.interval_ms)}. Reward: ${service.reward}` +
       (service.side_by_side
-        ? `, of trials next to ${Math.round(100 * service.side_by_side)}% of the clients that run the safe configuration`
+        ? `, of trials next to ${Math.round(100 * service.side_by_side)}% of the clients ` +
+          "that run the safe configuration"
         : "")),
     make("div", { class: "columns" },
       make("div", {}, ...gained(service, known)),
