@@ -236,6 +236,7 @@ fn close_some(engine: &Engine, service: &ServiceInfo, since_ms: i64) -> Result<M
     let due = Due { service: &service.name, through: through_ms, limit: COMMIT_MAX, now_ms: now };
     let mut deciding = Deciding {
         learning: &*learning,
+        service: &service.name,
         kept_safe: engine.safe.of(&service.name),
         now_ms: now,
         oldest: through_ms,
@@ -264,6 +265,7 @@ fn close_some(engine: &Engine, service: &ServiceInfo, since_ms: i64) -> Result<M
 /// Decides on what is due of a service.
 struct Deciding<'a> {
     learning: &'a dyn Learning,
+    service: &'a str,
     kept_safe: Option<SafeOrder>,
     now_ms: i64,
     /// When the oldest interval begins that was decided on.
@@ -285,6 +287,18 @@ impl Decide for Deciding<'_> {
             }
         }
         closed
+    }
+
+    fn heed(&mut self, kept: Option<&str>) {
+        self.learning.heed(self.service, kept);
+    }
+
+    fn has_found(&self) -> bool {
+        self.learning.has_found(self.service)
+    }
+
+    fn found(&mut self, kept: Option<&str>) -> Option<String> {
+        self.learning.found(self.service, kept)
     }
 }
 

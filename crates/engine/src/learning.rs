@@ -59,6 +59,16 @@ pub(crate) trait Learning: Send + Sync {
     /// understood. Then nothing of it is changed. None goes by what another of them found.
     fn decide(&self, open: &[Open], now_ms: i64) -> Vec<Result<Closed, String>>;
 
+    /// Takes what the aggregates of a service found until now, as [`Learning::found`] left it; none
+    /// where nothing is kept.
+    fn heed(&self, service: &str, kept: Option<&str>);
+
+    /// Whether the decisions since [`Learning::heed`] found something for other aggregates.
+    fn has_found(&self, service: &str) -> bool;
+
+    /// What to keep for other aggregates, where `kept` is kept now; none where nothing is to change.
+    fn found(&self, service: &str, kept: Option<&str>) -> Option<String>;
+
     /// Why it was decided so, as JSON for people and programs, from what [`Learning::decide`] left of it.
     fn explain(&self, name: &Name, decided: &Decided) -> serde_json::Value;
 

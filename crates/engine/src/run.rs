@@ -172,7 +172,7 @@ fn reload(path: &Path, engine: &Engine, certificate: &Certificate, services: &mu
         let new = Services::read(&config.services, config.grace)?;
         check_clients(&config, &new)?;
         certificate.load(config.tls.as_ref())?;
-        *services = Arc::new(new.knowing(services));
+        *services = Arc::new(new);
         engine.set_learning(services.clone());
         engine.set_clients(clients(&config, certificate));
         use_format(config.log_format);

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use rayon::prelude::*;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use trimtab_fleet::{
     Aggregate, Chosen, Commons, Configuration, Control, Decision, Ended, Hold, Interval, Key,
@@ -25,21 +25,37 @@ pub(crate) struct Services {
     all: BTreeMap<String, Arc<Service>>,
     infos: Vec<ServiceInfo>,
     plans: Plans,
-    /// What the aggregates of each service found. An engine that begins anew gathers it from the decisions to come.
-    found: Arc<Mutex<BTreeMap<String, Found>>>,
+    /// What the aggregates of each service found, as it was when the store was last asked.
+    found: Mutex<BTreeMap<String, Found>>,
 }
 
 /// What the aggregates of a service found, in the unit cube of these knobs and of these other
-/// algorithms.
+/// algorithms. The store keeps it, so that engines which share one go by the same.
+#[derive(Serialize, Deserialize)]
 struct Found {
     knobs: Vec<Range>,
     others: Vec<String>,
     commons: Commons,
+    /// What decisions have added since the store was asked.
+    #[serde(skip)]
+    added: Vec<Finding>,
 }
 
 impl Found {
-    fn new(service: &Service) -> Self {
-        Self { knobs: cube(service), others: others(service), commons: Commons::default() }
+    /// As the store has it. Of other knobs or algorithms, or of another version of the engine, it
+    /// says nothing here.
+    fn kept(service: &Service, kept: Option<&str>) -> Self {
+        let (knobs, others) = (cube(service), others(service));
+        kept.and_then(|text| serde_json::from_str::<Self>(text).ok())
+            .filter(|kept| kept.knobs == knobs && kept.others == others)
+            .unwrap_or(Self { knobs, others, commons: Commons::default(), added: Vec::new() })
+    }
+
+    fn add(&mut self, findings: Vec<Finding>) {
+        for (point, advantage) in &findings {
+            self.commons.add(point, *advantage);
+        }
+        self.added.extend(findings);
     }
 }
 
@@ -90,7 +106,7 @@ impl Services {
             all: BTreeMap::new(),
             infos: Vec::new(),
             plans: Plans::default(),
-            found: Arc::default(),
+            found: Mutex::default(),
         };
         for path in files {
             let text = std::fs::read_to_string(&path).map_err(|e| ConfigError::read(&path, e))?;
@@ -136,19 +152,6 @@ impl Services {
         Ok(services)
     }
 
-    /// The same, with what aggregates found while the services were as others describe them.
-    pub(crate) fn knowing(self, before: &Self) -> Self {
-        let mut found = before.found.lock().unwrap_or_else(PoisonError::into_inner);
-        found.retain(|name, found| {
-            let is_same = |service: &Arc<Service>| {
-                cube(service) == found.knobs && others(service) == found.others
-            };
-            self.all.get(name).is_some_and(is_same)
-        });
-        drop(found);
-        Self { found: Arc::clone(&before.found), ..self }
-    }
-
     /// How long the intervals of each are.
     pub(crate) fn lengths(&self) -> Lengths {
         self.infos.iter().map(|info| (info.name.clone(), info.interval_ms)).collect()
@@ -175,15 +178,12 @@ impl Services {
         Ok(aggregate)
     }
 
-    /// Keeps what a decision has found for others.
+    /// Adds what a decision has found for others.
     fn keep(&self, service: &str, findings: Vec<Finding>) {
         let Some(service) = self.all.get(service).filter(|_| !findings.is_empty()) else { return };
         let mut found = self.found.lock().unwrap_or_else(PoisonError::into_inner);
         let name = service.name().as_str().to_owned();
-        let found = found.entry(name).or_insert_with(|| Found::new(service));
-        for (point, advantage) in findings {
-            found.commons.add(&point, advantage);
-        }
+        found.entry(name).or_insert_with(|| Found::kept(service, None)).add(findings);
     }
 
     fn find(&self, name: &Name) -> Result<(&Service, Key), String> {
@@ -454,6 +454,27 @@ impl Learning for Services {
             closed
         });
         kept.collect()
+    }
+
+    fn heed(&self, service: &str, kept: Option<&str>) {
+        let Some(service) = self.all.get(service) else { return };
+        let mut found = self.found.lock().unwrap_or_else(PoisonError::into_inner);
+        found.insert(service.name().as_str().to_owned(), Found::kept(service, kept));
+    }
+
+    fn has_found(&self, service: &str) -> bool {
+        let found = self.found.lock().unwrap_or_else(PoisonError::into_inner);
+        found.get(service).is_some_and(|found| !found.added.is_empty())
+    }
+
+    fn found(&self, service: &str, kept: Option<&str>) -> Option<String> {
+        let service = self.all.get(service)?;
+        let mut found = self.found.lock().unwrap_or_else(PoisonError::into_inner);
+        let here = found.get_mut(service.name().as_str())?;
+        let added = core::mem::take(&mut here.added);
+        *here = Found::kept(service, kept);
+        here.add(added);
+        serde_json::to_string(here).ok()
     }
 
     fn explain(&self, name: &Name, decided: &Decided) -> Value {

@@ -28,7 +28,7 @@ fn services_with(more: &str) -> Services {
         infos: vec![info(&service, "mean(throughput)".to_owned())],
         all: [("tv".to_owned(), service)].into(),
         plans: Plans::default(),
-        found: Arc::default(),
+        found: Mutex::default(),
     }
 }
 
@@ -378,39 +378,94 @@ fn open_of(number: usize, kept: &Kept, n: i64, mbps: f64) -> Open {
     }
 }
 
+/// Twelve aggregates in so many intervals, which all begin anew.
+fn rounds(services: &Services, intervals: std::ops::Range<i64>) -> Vec<(i64, Option<String>)> {
+    let mut all = vec![Kept::default(); 12];
+    for n in intervals {
+        let open = |(i, kept): (usize, &Kept)| {
+            open_of(i, kept, n, 5.0 + (i * 7 % 5) as f64 + kept.version as f64)
+        };
+        let open: Vec<Open> = all.iter().enumerate().map(open).collect();
+        let now_ms = BEGIN_MS + (n + 1) * LENGTH_MS + 30_000;
+        for (kept, closed) in all.iter_mut().zip(services.decide(&open, now_ms)) {
+            let closed = closed.unwrap();
+            kept.state = closed.state;
+            kept.version = closed.configuration.map_or(kept.version, |(version, _)| version);
+        }
+    }
+    all.into_iter().map(|kept| (kept.version, kept.state)).collect()
+}
+
+/// What all aggregates found, as a text.
+fn cells(services: &Services) -> String {
+    let found = services.found.lock().unwrap();
+    let cells = found.values().flat_map(|found| found.commons.cells());
+    cells.map(|cell| format!("{cell:?}")).collect()
+}
+
 /// What is decided on many aggregates together is the same whatever the cores do.
 #[test]
 fn decisions_do_not_depend_on_how_many_cores_there_are() {
     let decided_on = |cores: usize| {
         let services = services_with(CHOICE);
         let pool = rayon::ThreadPoolBuilder::new().num_threads(cores).build().unwrap();
-        let mut all = vec![Kept::default(); 12];
-        for n in 0..60 {
-            let open: Vec<Open> = (0..)
-                .zip(&all)
-                .map(|(i, kept)| {
-                    open_of(i, kept, n, 5.0 + (i * 7 % 5) as f64 + kept.version as f64)
-                })
-                .collect();
-            let now_ms = BEGIN_MS + (n + 1) * LENGTH_MS + 30_000;
-            let closed = pool.install(|| services.decide(&open, now_ms));
-            for (kept, closed) in all.iter_mut().zip(closed) {
-                let closed = closed.unwrap();
-                kept.state = closed.state;
-                kept.version = closed.configuration.map_or(kept.version, |(version, _)| version);
-            }
-        }
-        let cells: Vec<String> = services
-            .found
-            .lock()
-            .unwrap()
-            .values()
-            .flat_map(|found| found.commons.cells())
-            .map(|cell| format!("{cell:?}"))
-            .collect();
-        (all.into_iter().map(|kept| (kept.version, kept.state)).collect::<Vec<_>>(), cells)
+        let all = pool.install(|| rounds(&services, 0..60));
+        (all, cells(&services))
     };
     let (alone, found) = decided_on(1);
     assert!(!found.is_empty(), "they have found something");
     assert_eq!(decided_on(4), (alone, found));
+}
+
+/// An engine that begins anew, or another one, decides as the engine would whose decisions they were.
+#[test]
+fn engines_that_share_what_was_found_decide_alike() {
+    let services = services_with(CHOICE);
+    services.heed("tv", None);
+    assert!(!services.has_found("tv"));
+    rounds(&services, 0..60);
+    assert!(services.has_found("tv"));
+    let kept = services.found("tv", None).expect("they have found something");
+    let other = services_with(CHOICE);
+    for engine in [&services, &other] {
+        engine.heed("tv", Some(&kept));
+        assert!(!engine.has_found("tv"));
+    }
+    assert_eq!(cells(&other), cells(&services));
+    let (here, there) = (rounds(&services, 60..90), rounds(&other, 60..90));
+    assert_eq!(there, here);
+    assert_ne!(rounds(&services_with(CHOICE), 60..90), here, "it matters what was found");
+}
+
+#[test]
+fn what_two_engines_found_at_once_is_kept_of_both() {
+    let (one, other) = (services_with(CHOICE), services_with(CHOICE));
+    for engine in [&one, &other] {
+        engine.heed("tv", None);
+        rounds(engine, 0..30);
+    }
+    let weight = |services: &Services| services.found.lock().unwrap()["tv"].commons.weight();
+    let alone = weight(&one);
+    let kept = one.found("tv", None).unwrap();
+    assert_eq!(weight(&one), alone);
+    // It decided by what was kept before, and adds to what the first one left meanwhile.
+    other.found("tv", Some(&kept)).unwrap();
+    assert!(weight(&other) > 1.9 * alone, "{} vs. {alone}", weight(&other));
+}
+
+#[test]
+fn what_was_found_of_other_knobs_or_is_not_understood_counts_for_nothing() {
+    let services = services_with(CHOICE);
+    rounds(&services, 0..60);
+    let kept = services.found("tv", None).unwrap();
+    let fresh = || services_with(CHOICE);
+    for text in [kept.replace("5000", "6000"), kept.replace("gamma", "beta"), "{".to_owned()] {
+        assert_ne!(text, kept);
+        let engine = fresh();
+        engine.heed("tv", Some(&text));
+        assert_eq!(cells(&engine), "");
+    }
+    let engine = fresh();
+    engine.heed("tv", Some(&kept));
+    assert_eq!(cells(&engine), cells(&services));
 }

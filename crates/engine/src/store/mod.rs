@@ -354,6 +354,25 @@ pub(crate) trait Decide {
     /// What is made of each, in their order; or why nothing can be, for then its aggregate is set
     /// aside. Each is of another aggregate.
     fn on(&mut self, open: &[Open]) -> Vec<Result<Closed, String>>;
+
+    /// Takes what the aggregates of the service found until now, as [`Decide::found`] left it; none
+    /// where nothing is kept. A transaction begins with it.
+    fn heed(&mut self, _kept: Option<&str>) {}
+
+    /// Whether the decisions since [`Decide::heed`] found something for other aggregates.
+    fn has_found(&self) -> bool {
+        false
+    }
+
+    /// What is kept from now on, where `kept` is now: another engine may have added to it since.
+    fn found(&mut self, _kept: Option<&str>) -> Option<String> {
+        None
+    }
+}
+
+/// The key under which the table `meta` has what the aggregates of a service found.
+fn found_key(service: &str) -> String {
+    format!("found:{service}")
 }
 
 /// One after the other.

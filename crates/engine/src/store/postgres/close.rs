@@ -12,7 +12,7 @@ use super::link::{Failed, Link};
 use super::shapes::ServerShapes;
 use super::studies::{Places, leave, measure};
 use super::{PARTS, aggregate_row, lock_key};
-use crate::store::{Aside, Closed, Decide, Due, Line, Open, Row, waves};
+use crate::store::{Aside, Closed, Decide, Due, Line, Open, Row, found_key, waves};
 
 /// The oldest interval that is due, and a part of it: from `from` on, then from the first one.
 pub(super) fn next_due(
@@ -99,6 +99,9 @@ pub(super) fn close_part(
     if open.is_empty() {
         return Ok(Done::default());
     }
+    let key = found_key(due.service);
+    let kept = link.first("SELECT value FROM meta WHERE key = $1", &[&key])?;
+    decide.heed(kept.as_ref().map(|row| row.get(0)));
     let mut aggregates = load(link, shapes, open.keys().map(|key| key.1).collect())?;
     let ids: Vec<i64> = aggregates.keys().copied().collect();
     let places = Places::read(link, due.service, &ids)?;
@@ -177,7 +180,17 @@ pub(super) fn close_part(
         leave(link, (*id, name), why, due.now_ms)?;
     }
     columns.update(link)?;
-    // Last, since other engines wait for the end of the audit until this is over.
+    // These are last, since other engines wait for what was found and for the end of the audit until
+    // this is over.
+    if decide.has_found() {
+        // A row that is not there cannot be locked.
+        link.execute("INSERT INTO meta VALUES ($1, '') ON CONFLICT DO NOTHING", &[&key])?;
+        let row = link.first("SELECT value FROM meta WHERE key = $1 FOR UPDATE", &[&key])?;
+        let kept: Option<&str> = row.as_ref().map(|row| row.get(0));
+        if let Some(text) = decide.found(kept.filter(|kept| !kept.is_empty())) {
+            link.execute("UPDATE meta SET value = $2 WHERE key = $1", &[&key, &text])?;
+        }
+    }
     if let Some(line) = Line::fell_back(due.service, &fell_back, due.now_ms) {
         write_audit(link, line.at_ms, line.texts())?;
     }

@@ -9,7 +9,7 @@ use super::accept::Known;
 use super::audit::write_audit;
 use super::shapes::FileShapes;
 use super::{ROW, Sqlite, studies, whole_row};
-use crate::store::{Closed, Decide, Due, InStudy, Line, Open, waves};
+use crate::store::{Closed, Decide, Due, InStudy, Line, Open, found_key, waves};
 
 /// Closes intervals that are due, in one transaction: how many, and whose configuration changed.
 pub(super) fn close(
@@ -20,7 +20,11 @@ pub(super) fn close(
     decide: &mut dyn Decide,
 ) -> rusqlite::Result<(usize, Vec<Name>)> {
     let found = find_due(tx, due, &store.aside.left_out(due.now_ms))?;
-    let active = if found.is_empty() { Vec::new() } else { studies::active(tx, due.service)? };
+    if found.is_empty() {
+        return Ok((0, Vec::new()));
+    }
+    decide.heed(found_by_all(tx, due.service)?.as_deref());
+    let active = studies::active(tx, due.service)?;
     let (mut done, mut changed, mut fell_back) = (0, Vec::new(), Vec::new());
     let mut damaged = BTreeSet::new();
     for wave in waves(&found, |&(_, id)| id) {
@@ -71,10 +75,26 @@ pub(super) fn close(
             }
         }
     }
+    if decide.has_found() {
+        let kept = found_by_all(tx, due.service)?;
+        if let Some(text) = decide.found(kept.as_deref()) {
+            tx.prepare_cached(
+                "INSERT INTO meta VALUES (?1, ?2) ON CONFLICT (key) DO UPDATE SET value = ?2",
+            )?
+            .execute([found_key(due.service), text])?;
+        }
+    }
     if let Some(line) = Line::fell_back(due.service, &fell_back, due.now_ms) {
         write_audit(tx, line.at_ms, line.texts())?;
     }
     Ok((done, changed))
+}
+
+/// What the aggregates of a service found, as it is kept.
+fn found_by_all(tx: &Transaction<'_>, service: &str) -> rusqlite::Result<Option<String>> {
+    tx.prepare_cached("SELECT value FROM meta WHERE key = ?1")?
+        .query_row([found_key(service)], |row| row.get(0))
+        .optional()
 }
 
 /// Whether the server of SQL does what it should, and what is kept is damaged or missing.

@@ -230,3 +230,71 @@ fn engines_share_postgresql_by_connections_that_are_lent() {
     assert!(heard.iter().all(|changed| prefixes.contains(&changed.prefix.as_str())), "{heard:?}");
     assert_eq!(direct.counts().unwrap().waiting_reports, 0);
 }
+
+/// Counts what it decided on in what is kept for all.
+#[derive(Default)]
+struct Counting {
+    heeded: Vec<Option<i64>>,
+    since: i64,
+}
+
+impl Decide for Counting {
+    fn on(&mut self, open: &[Open]) -> Vec<Result<Closed, String>> {
+        self.since += open.len() as i64;
+        open.iter().map(decide).collect()
+    }
+
+    fn heed(&mut self, kept: Option<&str>) {
+        self.since = 0;
+        self.heeded.push(kept.map(|kept| kept.parse().expect("a number")));
+    }
+
+    fn has_found(&self) -> bool {
+        self.since > 0
+    }
+
+    fn found(&mut self, kept: Option<&str>) -> Option<String> {
+        let before: i64 = kept.map_or(0, |kept| kept.parse().expect("a number"));
+        Some((before + self.since).to_string())
+    }
+}
+
+#[test]
+fn what_was_found_is_kept_with_the_decisions() {
+    on_every_store(|store| {
+        store.accept(&[batch(1, 1, 10, &["a", "b", "c"])]).unwrap();
+        let mut counting = Counting::default();
+        while store.close(&due(10, 99), &mut counting).unwrap().0 > 0 {}
+        assert_eq!(counting.heeded[0], None, "nothing is kept at first");
+        store.accept(&[batch(1, 2, 11, &["a"])]).unwrap();
+        // What fails leaves nothing.
+        let mut failing = |_: &Open| Err("it is not understood".to_owned());
+        assert_eq!(store.close(&due(11, 99), &mut failing).unwrap().0, 0);
+        let mut counting = Counting::default();
+        store.close(&Due { now_ms: i64::MAX, ..due(11, 99) }, &mut counting).unwrap();
+        assert_eq!(counting.heeded, [Some(3)]);
+    });
+}
+
+#[test]
+fn what_two_engines_found_at_once_is_added_up() {
+    let Some(servers) = servers() else { return };
+    for (config, one) in ways(&servers) {
+        let other = join(&config);
+        let prefixes: Vec<String> = (0..120).map(|i| format!("10.0.{i}.0/24")).collect();
+        let prefixes: Vec<&str> = prefixes.iter().map(String::as_str).collect();
+        one.accept(&[batch(1, 1, 10, &prefixes)]).unwrap();
+        std::thread::scope(|scope| {
+            for store in [&one, &other] {
+                scope.spawn(|| {
+                    let mut counting = Counting::default();
+                    while store.close(&due(10, 20), &mut counting).unwrap().0 > 0 {}
+                });
+            }
+        });
+        one.accept(&[batch(1, 2, 11, &["a"])]).unwrap();
+        let mut counting = Counting::default();
+        one.close(&due(11, 20), &mut counting).unwrap();
+        assert_eq!(counting.heeded, [Some(prefixes.len() as i64)]);
+    }
+}
