@@ -32,6 +32,8 @@ pub struct VerdictResult {
     pub worst: Worst,
     /// Aggregate-days after the first day whose change is below -10%.
     pub below: usize,
+    /// Those of them whose 95% interval is below -10%, too: a day of few connections is off by chance.
+    pub below_surely: usize,
     /// All aggregate-days after the first day.
     pub days: usize,
     /// Mean difference after the first day in standard deviations of the incumbent's reward from
@@ -78,9 +80,7 @@ impl Case {
             Some(rewards?.into_iter().fold(f64::NEG_INFINITY, f64::max))
         };
         let scale = mean(incumbent.iter().map(|r| r.abs()));
-        // Of differences, so that load by the hour is no noise (von Neumann 1941).
-        let steps = incumbent.windows(2).map(|pair| (pair[1] - pair[0]) * (pair[1] - pair[0]));
-        let noise = (mean(steps) / 2.0).sqrt();
+        let noise = noise(&incumbent);
         let oracle = (0..incumbent.len()).map(best).collect();
         Self { own: own.rewards.clone(), incumbent, oracle, scale, noise }
     }
@@ -88,6 +88,12 @@ impl Case {
     /// The mean gain over the incumbent in some intervals.
     fn gain(&self, (from, until): (usize, usize)) -> f64 {
         mean((from..until).map(|n| self.own[n] - self.incumbent[n]))
+    }
+
+    /// The upper end of the gain's 95% interval.
+    fn gain_most(&self, (from, until): (usize, usize)) -> f64 {
+        let gains: Vec<f64> = (from..until).map(|n| self.own[n] - self.incumbent[n]).collect();
+        self.gain((from, until)) + 1.96 * noise(&gains) / (gains.len().max(1) as f64).sqrt()
     }
 
     /// The mean difference of the oracle and another in some intervals.
@@ -99,6 +105,12 @@ impl Case {
 fn mean(values: impl Iterator<Item = f64>) -> f64 {
     let (sum, count) = values.fold((0.0, 0u32), |(sum, count), v| (sum + v, count + 1));
     sum / f64::from(count.max(1))
+}
+
+/// The standard deviation from one interval to the next, by their differences, so that load by the
+/// hour is no noise (von Neumann 1941).
+fn noise(values: &[f64]) -> f64 {
+    (mean(values.windows(2).map(|pair| (pair[1] - pair[0]).powi(2))) / 2.0).sqrt()
 }
 
 /// `part` of `whole`; nothing of nothing.
@@ -147,6 +159,11 @@ pub(super) fn of(
         cases.iter().enumerate().flat_map(|case| (1..days).map(move |d| of_day(case, d))).collect();
     let worst = *daily.iter().min_by(|a, b| a.change.total_cmp(&b.change))?;
     let below = daily.iter().filter(|one| one.change < DAY_LEAST).count();
+    let is_sure = |case: &&Case, d: usize| {
+        share(case.gain_most((d * day, (d + 1) * day)), case.scale) < DAY_LEAST
+    };
+    let sure = |d: usize| cases.iter().filter(|case| is_sure(case, d)).count();
+    let below_surely = (1..days).map(sure).sum();
     let after = estimate(&|c| c.gain(whole))?;
     Some(VerdictResult {
         incumbent: incumbent.to_owned(),
@@ -155,6 +172,7 @@ pub(super) fn of(
         oracle: estimate(&|c| c.oracle_gain(&c.incumbent, whole))?,
         worst,
         below,
+        below_surely,
         days: daily.len(),
         gain_noise: mean(cases.iter().map(|c| share(c.gain(whole), c.noise))),
         regret_noise: mean(cases.iter().map(|c| share(c.oracle_gain(&c.own, whole), c.noise))),
@@ -189,10 +207,11 @@ pub(super) fn render(out: &mut String, verdict: &VerdictResult) {
     let worst = &verdict.worst;
     let _ = writeln!(
         out,
-        "  below -10%         {} of {} aggregate-days after the first day; none: {}; the worst \
-         {:+.1}% (fleet {}, aggregate {}, day {})",
+        "  below -10%         {} of {} aggregate-days after the first day, {} with 95%; none: {}; \
+         the worst {:+.1}% (fleet {}, aggregate {}, day {})",
         verdict.below,
         verdict.days,
+        verdict.below_surely,
         met(verdict.days_are_met),
         100.0 * worst.change,
         worst.fleet,

@@ -87,11 +87,25 @@ fn losses_are_found_and_measured_by_the_noise() {
     for line in [
         "  after it            -7.5% (-15.0 to +0.0); at least -2.0% with 95%: missed",
         "  dynamic oracle     +10.0% (+0.0 to +20.0), after the first day",
-        "  below -10%         2 of 4 aggregate-days after the first day; none: missed; the worst \
-         -15.0% (fleet 0, aggregate 0, day 2)",
+        "  below -10%         2 of 4 aggregate-days after the first day, 2 with 95%; none: missed; \
+         the worst -15.0% (fleet 0, aggregate 0, day 2)",
     ] {
         assert!(text.contains(line), "{line}: {text}");
     }
+}
+
+/// Four intervals a day with gains of 3 and -7 in turn are off by more than the change.
+#[test]
+fn a_day_that_is_off_by_chance_is_below_and_not_surely() {
+    let turns = (0..12).map(|n| if n % 2 == 0 { 13.0 } else { 3.0 }).collect();
+    let learnt = Course { rewards: turns, ..Course::default() };
+    let all = [
+        fared(LEARNT, vec![learnt, course([8.0; 3])]),
+        fared("safe", vec![course([10.0; 3]), course([10.0; 3])]),
+    ];
+    let verdict = verdict(&all).unwrap();
+    close(verdict.worst.change, -0.2);
+    assert_eq!((verdict.below, verdict.below_surely, verdict.days), (4, 2, 4));
 }
 
 /// The oracle picks where all of its choices took part: in intervals 4, 8 and so on.
