@@ -20,8 +20,8 @@ pub fn page(entries: &[Entry], record: &Record) -> String {
          `trimtab reproduce --page` makes this page from `scenarios/papers/*.toml`. `trimtab reproduce\n\
          NAME` runs a figure, draws it, and prints the paper's number, ours and a verdict. Without a\n\
          name it runs all. Results lie in the folder `--out`; a figure that has its result there is not\n\
-         run again. `--quick` keeps one seed, six points and a minute: it shows that a figure runs, and\n\
-         says little of the paper.\n\n\
+         run again. `--quick` keeps one seed, three points and half a minute: it shows that a figure\n\
+         runs, and says little of the paper.\n\n\
          Ours *agrees* from the band's lower end on. It is *smaller* below that, in the paper's\n\
          direction. It *contradicts* beyond, or where the interval holds no change and rules out\n\
          the band. Where the interval holds both, it is *not told apart*. Percentages are changes\n\
