@@ -82,72 +82,66 @@ documents() {
 # The functions and structs that programs in C are compiled against.
 abi() { tools/dev/libcc.sh --abi; }
 
+# A release is of a commit; what is tried before may be of changes.
+publish() {
+	[ -n "$final" ] || set -- "$@" --allow-dirty
+	cargo publish --dry-run --workspace --locked "$@"
+}
+
 # Crates are packed together, so that those which are not published yet find each other. Nothing is
 # compiled here: see `builds`.
 crates() {
 	packed=${CARGO_TARGET_DIR:-target}/package
 	rm -rf "$packed" "$out/crates"
-	cargo publish --dry-run --workspace --locked --no-verify --allow-dirty
+	publish --no-verify
 	mkdir -p "$out/crates"
 	find "$packed" -name '*.crate' -exec cp {} "$out/crates/" ';'
 	echo "$(find "$out/crates" -name '*.crate' | wc -l) crates can be uploaded: $out/crates"
 }
 
-# A package that reads files from outside its folder does not compile where it is fetched to.
-leaves_its_folder() {
-	grep -rlE 'include(_str|_bytes)?!\("(\.\./)*\.\./(models|scenarios|traces|docs|packaging|python)/' \
-		"$1/src" 2>/dev/null
-}
-
-# What compiles from its package alone: those crates whose sources and dependencies stay in theirs.
-# The others are installed from the repository, or by packages and wheels, which carry all files.
+# Each crate is compiled from its package alone, by itself: what only the workspace has, files or
+# features, is missing there. All share one folder, so that a dependency is compiled once.
 builds() {
-	cargo metadata --locked --no-deps --format-version 1 >"$out/metadata.json"
-	jq -r '.packages[] | select(.publish == null) | "\(.name) \(.manifest_path | rtrimstr("/Cargo.toml"))"' \
-		"$out/metadata.json" >"$out/folders"
-	while read -r name folder; do
-		! leaves_its_folder "$folder" >/dev/null || echo "$name"
-	done <"$out/folders" >"$out/outside"
-	# A crate that needs one of them is one, too.
-	while :; do
-		jq -r --rawfile outside "$out/outside" '($outside | split("\n")) as $no
-			| .packages[] | select(.publish == null)
-			| select([.dependencies[] | select(.kind != "dev") | .name] | any(IN($no[])))
-			| .name' "$out/metadata.json" | sort -u - "$out/outside" >"$out/more"
-		! cmp -s "$out/more" "$out/outside" || break
-		mv "$out/more" "$out/outside"
-	done
-	rm -f "$out/more"
-	set --
-	while read -r name _; do
-		grep -qx "$name" "$out/outside" || set -- "$@" -p "$name"
-	done <"$out/folders"
-	[ $# -gt 0 ] || { echo "no crate compiles from its package"; return 1; }
-	cargo publish --dry-run --locked --allow-dirty "$@"
-	kept=$(($# / 2))
-	echo "$kept crates compile from their packages; $(grep -c . "$out/outside") need the repository's" \
-		"files ($out/outside)"
+	export CARGO_TARGET_DIR="${CARGO_TARGET_DIR:-$PWD/target}/packages"
+	export CARGO_PROFILE_DEV_DEBUG=false CARGO_INCREMENTAL=0
+	mkdir -p "$CARGO_TARGET_DIR"
+	# cargo takes a published version for one that never changes, so it would use that of an earlier run.
+	rm -rf "${CARGO_HOME:-$HOME/.cargo}"/registry/src/-*/trimtab*-"$version"
+	find "$CARGO_TARGET_DIR" -name '*trimtab*' -prune -exec rm -rf {} +
+	publish
+	echo "$(grep -c '^ *Verifying ' "$out/builds.log") crates compile from their packages alone"
 }
 
+# Made as for users, and used as by one: in an environment that has nothing else.
 wheel() {
 	need_python
 	optimised=--release
 	[ -z "${CI:-}" ] || optimised="--features as-tests"
+	rm -rf "$out"/trimtab-*.whl "$out/venv"
 	# shellcheck disable=SC2086 # words
 	(cd python && ../.venv/bin/maturin build $optimised --locked --out "../$out")
-	made=$(find "$out" -name "trimtab-$version-*.whl" | head -n 1)
+	made=$(find "$out" -name "trimtab-$version-*.whl")
 	[ -n "$made" ] || { echo "maturin made no wheel of version $version"; return 1; }
-	echo "$made"
+	.venv/bin/uv venv --quiet "$out/venv"
+	.venv/bin/uv pip install --quiet --python "$out/venv/bin/python" "$made"
+	(cd "$out" && venv/bin/python -c '
+import trimtab
+runs = trimtab.compare(app="download", cc=["cubic", "copa"], traces="constant:12Mbit/s", seeds=2,
+                       duration="10s")
+assert sorted(runs.summary["cc"]) == ["copa", "cubic"], runs.summary
+print(*(f"{cc}: QoE {qoe:.2f}" for cc, qoe in zip(runs.summary["cc"], runs.summary["qoe_mean"])), sep="; ")
+')
+	echo "$made: installed by itself, it compares"
 }
 
-# A package of a kind, made by its verb.
+# A package of a kind, made and checked by its verb.
 packed() {
 	rm -f out/trimtab*."$1"
-	tools/dev/"$1".sh
+	"tools/dev/$1.sh" --check
 	made=$(find out -maxdepth 1 -name "trimtab*.$1" | head -n 1)
 	[ -n "$made" ] || { echo "no package out/trimtab*.$1 was made"; return 1; }
 	cp "$made" "$out/"
-	echo "$out/${made#out/}"
+	echo "$out/${made#out/}: installs, runs and goes"
 }
 
 deb() { packed deb; }

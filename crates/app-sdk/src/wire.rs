@@ -5,6 +5,7 @@
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
+#[cfg(feature = "formula")]
 use trimtab_qoe::{Factor, Factors, Model};
 
 /// The longest message, in bytes.
@@ -43,6 +44,7 @@ impl Message {
     ///
     /// # Errors
     /// The formula is none, or a factor has no name or no finite value: one line that tells which.
+    #[cfg(feature = "formula")]
     pub fn content(&self) -> Result<(Option<Model>, Factors), String> {
         let mut factors = Factors::new();
         for (name, value) in &self.factors {

@@ -286,7 +286,7 @@ mod tests {
 
     #[test]
     fn the_shipped_workload_is_what_the_generator_gives() {
-        let file = include_str!("../../../workloads/demo.wk");
+        let file = include_str!("demo.wk");
         assert_eq!(file, demo_text());
         assert_eq!(Workload::parse(file), Ok(Workload::demo()));
     }

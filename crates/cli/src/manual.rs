@@ -9,7 +9,7 @@ use crate::Failure;
 use crate::args::Cli;
 
 /// The page that describes the configuration, and the sections of it that the manual page has.
-const AGENT: &str = include_str!("../../../docs/reference/agent.md");
+const AGENT: &str = include_str!("agent.md");
 const SECTIONS: [&str; 3] =
     ["The configuration", "Giving sockets an algorithm", "The engine of a fleet"];
 

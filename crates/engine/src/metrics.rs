@@ -370,11 +370,9 @@ mod tests {
         let page = full_page();
         let expressions =
             |text: &'static str| text.lines().filter(|line| !line.trim().starts_with('#'));
-        let alerts = expressions(include_str!("../../../packaging/monitoring/engine-alerts.yml"));
-        let panels: serde_json::Value = serde_json::from_str(include_str!(
-            "../../../packaging/monitoring/engine-dashboard.json"
-        ))
-        .expect("JSON");
+        let alerts = expressions(include_str!("engine-alerts.yml"));
+        let panels: serde_json::Value =
+            serde_json::from_str(include_str!("engine-dashboard.json")).expect("JSON");
         let panels = panels["panels"].as_array().expect("panels");
         let targets = panels.iter().filter_map(|panel| panel["targets"].as_array()).flatten();
         let shown = targets.map(|target| target["expr"].as_str().expect("an expression"));

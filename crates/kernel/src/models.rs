@@ -205,7 +205,7 @@ pub(crate) fn sealed(mut bytes: Vec<u8>) -> Vec<u8> {
 mod tests {
     use super::*;
 
-    static SMALL: &[u8] = include_bytes!("../../../fuzz/seeds/trees/small");
+    static SMALL: &[u8] = include_bytes!("small.trees");
 
     /// A model with one tree: of each of its first nodes one way leads to the next, and the other
     /// to the last leaf of two.

@@ -41,7 +41,7 @@ impl Part {
     /// Its recordings: names of files without `.trace.gz`, by kind.
     pub fn recordings(self) -> Kinds {
         // It is compiled in and parsed by a test.
-        let text = include_str!("../../../traces/split.toml");
+        let text = include_str!("split.toml");
         let mut parts: BTreeMap<Self, Kinds> = toml::from_str(text).unwrap_or_default();
         parts.remove(&self).unwrap_or_default()
     }

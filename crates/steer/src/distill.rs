@@ -89,7 +89,7 @@ mod tests {
 
     /// Two trees, chosen every four states by the queueing delay: tree 0 where there is none, else
     /// tree 1, which is first.
-    static SMALL: &[u8] = include_bytes!("../../../fuzz/seeds/trees/small");
+    static SMALL: &[u8] = include_bytes!("../seeds/trees/small");
 
     fn report(algorithm: &'static str, segments: &[usize]) -> Report {
         let mut states = Counts::default();

@@ -155,7 +155,7 @@ mod tests {
     use super::*;
 
     /// Four units with drawn weights; python/tests/test_muses_lstm.py writes the same bytes.
-    static SMALL: &[u8] = include_bytes!("../../../fuzz/seeds/lstm/small");
+    static SMALL: &[u8] = include_bytes!("../seeds/lstm/small");
 
     fn lstm() -> Arc<Lstm> {
         Arc::new(Lstm::parse(SMALL).unwrap())
@@ -179,7 +179,7 @@ mod tests {
     }
 
     /// The same four units in whole numbers; python/tests/test_muses_lstm.py writes this file, too.
-    static BYTES: &[u8] = include_bytes!("../../../fuzz/seeds/lstm/bytes");
+    static BYTES: &[u8] = include_bytes!("../seeds/lstm/bytes");
 
     #[test]
     fn weights_may_be_whole_numbers_with_a_scale_for_each_row() {
@@ -229,7 +229,7 @@ mod tests {
         let last = bytes.len() - 1;
         bytes[last] ^= 1;
         assert!(matches!(Lstm::parse(&bytes), Err(LstmError::Checksum)));
-        let other = include_bytes!("../../../fuzz/seeds/model/small");
+        let other = include_bytes!("../seeds/model/small");
         assert!(matches!(Lstm::parse(other), Err(LstmError::Kind(_))));
     }
 }

@@ -300,7 +300,7 @@ mod tests {
         let Some(Steerer::Distill(distill)) = of("muses").unwrap().steerer() else {
             panic!("it chooses")
         };
-        let shipped = Trees::parse(include_bytes!("../../../models/muses.trees")).unwrap();
+        let shipped = Trees::parse(include_bytes!("muses.trees")).unwrap();
         assert_eq!(distill.tree(), shipped.first(), "the model's first");
     }
 

@@ -1,12 +1,13 @@
 //! The house style as tests, after TigerBeetle's `tidy.zig`: what a reviewer would otherwise have to remember.
 //!
-//! Four checks, one module each: [`files`] reads every tracked file, [`links`] follows every link of the
-//! documentation, [`dependencies`] holds what we depend on against `deny.toml`, and [`words`] counts
-//! the words that are out. Each is a pure function from text to
-//! [`Finding`]s, so that `tests/` can show that it finds something, and then run it on the repository.
+//! Five checks, one module each: [`files`] reads every tracked file, [`includes`] keeps what a crate
+//! compiles in its folder, [`links`] follows every link of the documentation, [`dependencies`] holds
+//! what we depend on against `deny.toml`, and [`words`] counts the words that are out. Each is a pure
+//! function from text to [`Finding`]s, so that `tests/` can show that it finds something, and then run it on the repository.
 
 pub mod dependencies;
 pub mod files;
+pub mod includes;
 pub mod links;
 pub mod words;
 
@@ -50,7 +51,8 @@ pub fn root() -> PathBuf {
         .to_owned()
 }
 
-/// The paths of all files that git tracks or would track, from the root; `None` outside a git checkout.
+/// The paths of all files that git tracks or would track, from the root; `None` outside a git
+/// checkout. A symbolic link is not one of them: the file that it leads to is.
 pub fn tracked_files() -> Option<Vec<String>> {
     let output = Command::new("git")
         .args(["ls-files", "-z", "--cached", "--others", "--exclude-standard"])
@@ -63,7 +65,7 @@ pub fn tracked_files() -> Option<Vec<String>> {
     Some(
         names
             .split_terminator('\0')
-            .filter(|name| root().join(name).is_file())
+            .filter(|name| root().join(name).symlink_metadata().is_ok_and(|about| about.is_file()))
             .map(str::to_owned)
             .collect(),
     )

@@ -59,7 +59,7 @@ fn read(text: &str) -> Page {
 }
 
 /// The path that `target` names when it stands in the file `from`; `None` when it leaves the repository.
-fn resolve(from: &str, target: &str) -> Option<String> {
+pub(crate) fn resolve(from: &str, target: &str) -> Option<String> {
     let mut parts: Vec<&str> = from.split('/').collect();
     parts.pop();
     for part in target.split('/') {

@@ -1,7 +1,7 @@
 //! Each check finds what it is there to find, and leaves alone what it should.
 
 use std::collections::{BTreeMap, BTreeSet};
-use trimtab_tidy::{Finding, dependencies, files, links, words};
+use trimtab_tidy::{Finding, dependencies, files, includes, links, words};
 
 fn places(findings: &[Finding]) -> Vec<&str> {
     findings.iter().map(|finding| finding.place.as_str()).collect()
@@ -34,6 +34,21 @@ fn a_crate_outside_the_lints_is_found() {
     assert_eq!(places(&files::check_manifest("c/Cargo.toml", "[package]\n")), ["c/Cargo.toml"]);
     assert_eq!(files::check_manifest("c/Cargo.toml", "[lints]\nworkspace = true\n"), []);
     assert_eq!(files::check_manifest("c/Cargo.toml", "[workspace]\n"), [], "one of its own");
+}
+
+#[test]
+fn an_include_that_leaves_its_crate_is_found() {
+    let text = "include_str!(\"../b.sql\");\ninclude_bytes!(\n    \"../../../models/c\"\n);\n\
+                include!(concat!(env!(\"OUT_DIR\"), \"/d.rs\"));\n\
+                include_str!(concat!(\n    env!(\"CARGO_MANIFEST_DIR\"),\n    \"/../b/e\"\n));\n\
+                include_str!(concat!(env!(\"CARGO_MANIFEST_DIR\"), \"/e\"));\n\
+                include_str!(\"../../../../f\");\n";
+    let found = includes::check("crates/a/src/x/y.rs", text);
+    let from_y = ["crates/a/src/x/y.rs:6", "crates/a/src/x/y.rs:11", "crates/a/src/x/y.rs:2"];
+    assert_eq!(places(&found), from_y);
+    assert_eq!(places(&includes::check("crates/ab/build/main.rs", text)).len(), 3);
+    assert_eq!(includes::check("crates/a/tests/x/y.rs", text), [], "no package compiles it");
+    assert_eq!(includes::check("tools/a/src/x/y.rs", text), [], "it is not published");
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::process::Command;
-use trimtab_tidy::{Finding, dependencies, files, links, root, tracked_files, words};
+use trimtab_tidy::{Finding, dependencies, files, includes, links, root, tracked_files, words};
 
 fn assert_clean(findings: &[Finding]) {
     let list: Vec<String> = findings.iter().map(ToString::to_string).collect();
@@ -35,6 +35,7 @@ fn files_keep_the_house_style() {
         }
         if let Ok(text) = std::str::from_utf8(&bytes) {
             findings.extend(files::check(path, text));
+            findings.extend(includes::check(path, text));
         }
         let of_workspace = path.starts_with("crates/") || path.starts_with("tools/");
         if of_workspace && path.ends_with("/Cargo.toml") {

@@ -67,10 +67,10 @@ mod tests {
 
     #[test]
     fn the_unit_that_ships_fits_the_slots_that_are_the_default() {
-        let unit = include_str!("../../../../packaging/trimtab-agent.service");
+        let unit = include_str!("trimtab-agent.service");
         let max = unit.lines().find_map(|line| line.strip_prefix("MemoryMax=")?.strip_suffix('M'));
         let max = Bytes::new(max.and_then(|mb| mb.parse().ok()).unwrap_or(0) << 20);
-        let config = include_str!("../../../../packaging/agent.toml");
+        let config = include_str!("agent.toml");
         let config = Config::parse(Path::new("agent.toml"), config).unwrap();
         assert_eq!(told(max, config.datapath.slots), None);
         let trouble = told(max, config.datapath.slots * 4).expect("too many");

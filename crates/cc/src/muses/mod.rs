@@ -371,7 +371,7 @@ mod tests {
         }
     }
 
-    static SMALL: &[u8] = include_bytes!("../../../../fuzz/seeds/trees/small");
+    static SMALL: &[u8] = include_bytes!("small.trees");
 
     #[test]
     fn trees_answer_at_once_and_are_chosen_anew() {

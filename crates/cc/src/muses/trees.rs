@@ -444,7 +444,7 @@ mod tests {
     use super::*;
 
     /// Two trees; python/tests/test_muses_trees.py writes the same bytes.
-    static SMALL: &[u8] = include_bytes!("../../../../fuzz/seeds/trees/small");
+    static SMALL: &[u8] = include_bytes!("small.trees");
 
     fn patched(at: usize, new: &[u8]) -> std::vec::Vec<u8> {
         let mut bytes = SMALL.to_vec();

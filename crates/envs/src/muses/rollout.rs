@@ -314,7 +314,7 @@ mod tests {
 
     use super::*;
 
-    static SMALL: &[u8] = include_bytes!("../../../../fuzz/seeds/trees/small");
+    static SMALL: &[u8] = include_bytes!("small.trees");
 
     fn constant(mbps: f64, owd_ms: u64) -> Environment {
         Environment {

@@ -59,7 +59,7 @@ mod tests {
     use super::*;
     use crate::muses::Oracle;
 
-    static SMALL: &[u8] = include_bytes!("../../../../fuzz/seeds/trees/small");
+    static SMALL: &[u8] = include_bytes!("small.trees");
 
     fn states(flows: usize, by_oracle: bool) -> Vec<Shown> {
         let environment = Environment {

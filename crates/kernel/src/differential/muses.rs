@@ -17,10 +17,10 @@ use crate::knobs::{self, Words};
 use crate::layout;
 use crate::models::{describe, nodes, sealed};
 
-static MUSES: &[u8] = include_bytes!("../../../../models/muses.trees");
-static WIDE: &[u8] = include_bytes!("../../../../models/muses-wide.trees");
-static TREEG: &[u8] = include_bytes!("../../../../models/treeg.trees");
-static SMALL: &[u8] = include_bytes!("../../../../fuzz/seeds/trees/small");
+static MUSES: &[u8] = include_bytes!("muses.trees");
+static WIDE: &[u8] = include_bytes!("muses-wide.trees");
+static TREEG: &[u8] = include_bytes!("treeg.trees");
+static SMALL: &[u8] = include_bytes!("../small.trees");
 
 const SEQUENCES: u64 = 1000;
 const EVENTS: u64 = 1500;

@@ -18,11 +18,11 @@ const QUICK_DURATION: Duration = Duration::from_secs(20);
 
 /// The sets that ship, by their names. They need no file.
 const SHIPPED: [(&str, &str); 5] = [
-    ("alone", include_str!("../../../../scenarios/leaderboard/alone.toml")),
-    ("kernel", include_str!("../../../../scenarios/leaderboard/kernel.toml")),
-    ("shared", include_str!("../../../../scenarios/leaderboard/shared.toml")),
-    ("short", include_str!("../../../../scenarios/leaderboard/short.toml")),
-    ("video", include_str!("../../../../scenarios/leaderboard/video.toml")),
+    ("alone", include_str!("../../scenarios/leaderboard/alone.toml")),
+    ("kernel", include_str!("../../scenarios/leaderboard/kernel.toml")),
+    ("shared", include_str!("../../scenarios/leaderboard/shared.toml")),
+    ("short", include_str!("../../scenarios/leaderboard/short.toml")),
+    ("video", include_str!("../../scenarios/leaderboard/video.toml")),
 ];
 
 /// A set of paths, and who runs it.

@@ -32,11 +32,11 @@ pub use verdict::{Band, Counted, Finding, Outcome, Verdict, tally};
 
 /// The catalogue's files: a paper each, and the parts of their systems.
 const FILES: [&str; 5] = [
-    include_str!("../../../../scenarios/papers/mortise.toml"),
-    include_str!("../../../../scenarios/papers/floo.toml"),
-    include_str!("../../../../scenarios/papers/muses.toml"),
-    include_str!("../../../../scenarios/papers/pcc.toml"),
-    include_str!("../../../../scenarios/papers/parts.toml"),
+    include_str!("../../scenarios/papers/mortise.toml"),
+    include_str!("../../scenarios/papers/floo.toml"),
+    include_str!("../../scenarios/papers/muses.toml"),
+    include_str!("../../scenarios/papers/pcc.toml"),
+    include_str!("../../scenarios/papers/parts.toml"),
 ];
 
 /// A figure, table or headline of a paper, or a part of its system. It has one of `compare`, `fleet`,

@@ -6,7 +6,7 @@ use std::fmt::Write;
 use super::{CatalogueError, Entry, Outcome, Verdict};
 
 /// The file that `trimtab reproduce --record` writes.
-const FILE: &str = include_str!("../../../../scenarios/papers/verdicts.toml");
+const FILE: &str = include_str!("../../scenarios/papers/verdicts.toml");
 
 /// The verdicts of whole runs by the names of their entries, claim by claim.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -269,7 +269,7 @@ impl Scenario {
     /// The demo: `scenarios/demo.toml`, which needs no file.
     pub fn demo() -> Self {
         // It is compiled in and parsed by a test.
-        Self::parse(include_str!("../../../../scenarios/demo.toml")).unwrap_or_default()
+        Self::parse(include_str!("../../scenarios/demo.toml")).unwrap_or_default()
     }
 
     /// Parses a scenario; paths in it are relative to the working directory.

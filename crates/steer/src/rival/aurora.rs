@@ -96,8 +96,8 @@ mod tests {
     use super::*;
 
     /// Drawn weights; python/tests/test_rivals.py writes the same bytes.
-    static DRAWN: &[u8] = include_bytes!("../../../../fuzz/seeds/aurora/drawn");
-    static MOCC_DRAWN: &[u8] = include_bytes!("../../../../fuzz/seeds/mocc/drawn");
+    static DRAWN: &[u8] = include_bytes!("../../seeds/aurora/drawn");
+    static MOCC_DRAWN: &[u8] = include_bytes!("../../seeds/mocc/drawn");
     /// What NumPy says on the same weights and histories: `python/tests/test_rivals.py` writes it.
     static CHANGES_OF_NUMPY: &str = include_str!("aurora_changes.txt");
     static MOCC_OF_NUMPY: &str = include_str!("mocc_changes.txt");
@@ -162,7 +162,7 @@ mod tests {
 
     #[test]
     fn other_models_are_refused() {
-        let muses = include_bytes!("../../../../fuzz/seeds/lstm/small");
+        let muses = include_bytes!("../../seeds/lstm/small");
         assert!(matches!(AuroraMlp::parse(muses), Err(LstmError::Kind(AURORA))));
         assert!(matches!(AuroraMlp::parse(MOCC_DRAWN), Err(LstmError::Kind(AURORA))));
         assert!(matches!(MoccMlp::parse(DRAWN), Err(LstmError::Kind(MOCC))));

@@ -222,9 +222,9 @@ mod tests {
 
     /// Two rules, parted at a ratio of 1.5: half the window and 3, a packet each 2 ms; and below a queue
     /// nine tenths of it less 4, a packet each 7.5 ms. Encoded after `dna.proto`, not by this code.
-    const TWO: &[u8] = include_bytes!("../../../../fuzz/seeds/remy/two-rules");
+    const TWO: &[u8] = include_bytes!("../../seeds/remy/two-rules");
     /// Boxes of the axis of delay alone, in a box in a box.
-    const ONE_AXIS: &[u8] = include_bytes!("../../../../fuzz/seeds/remy/one-axis");
+    const ONE_AXIS: &[u8] = include_bytes!("../../seeds/remy/one-axis");
 
     fn rules(bytes: &[u8]) -> Vec<(i32, f64, f64)> {
         let table = read_dna(bytes).unwrap();

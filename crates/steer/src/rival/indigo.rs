@@ -74,7 +74,7 @@ mod tests {
     use super::*;
 
     /// Drawn weights; python/tests/test_rivals.py writes the same bytes.
-    static DRAWN: &[u8] = include_bytes!("../../../../fuzz/seeds/indigo/drawn");
+    static DRAWN: &[u8] = include_bytes!("../../seeds/indigo/drawn");
     /// What NumPy says on the same weights and states: `python/tests/test_rivals.py` writes it.
     static ACTIONS_OF_NUMPY: &str = include_str!("indigo_actions.txt");
 
@@ -99,7 +99,7 @@ mod tests {
 
     #[test]
     fn other_models_and_cut_ones_are_refused() {
-        let muses = include_bytes!("../../../../fuzz/seeds/lstm/small");
+        let muses = include_bytes!("../../seeds/lstm/small");
         assert!(matches!(IndigoLstm::parse(muses), Err(LstmError::Kind(FORMAT))));
         for length in (0..DRAWN.len()).step_by(97) {
             let problem = IndigoLstm::parse(&DRAWN[..length]).unwrap_err().to_string();

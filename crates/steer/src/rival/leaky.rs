@@ -91,8 +91,8 @@ mod tests {
     use super::*;
 
     /// Drawn weights; python/tests/test_rivals.py writes the same bytes.
-    static ORCA_DRAWN: &[u8] = include_bytes!("../../../../fuzz/seeds/orca/drawn");
-    static ASTRAEA_DRAWN: &[u8] = include_bytes!("../../../../fuzz/seeds/astraea/drawn");
+    static ORCA_DRAWN: &[u8] = include_bytes!("../../seeds/orca/drawn");
+    static ASTRAEA_DRAWN: &[u8] = include_bytes!("../../seeds/astraea/drawn");
     /// What NumPy says on the checkpoint's weights and the same histories:
     /// `python/tests/test_rivals.py` writes it.
     static ORCA_OF_NUMPY: &str = include_str!("orca_actions.txt");

@@ -105,15 +105,13 @@ impl MusesSettings {
     /// The policy that ships with the project, its name and its file.
     pub fn shipped(&self) -> (&'static str, &'static [u8]) {
         match self.learnt {
-            MusesPolicy::Trees => ("muses.trees", include_bytes!("../../../../models/muses.trees")),
+            MusesPolicy::Trees => ("muses.trees", include_bytes!("../../models/muses.trees")),
             MusesPolicy::Wide => {
-                ("muses-wide.trees", include_bytes!("../../../../models/muses-wide.trees"))
+                ("muses-wide.trees", include_bytes!("../../models/muses-wide.trees"))
             }
-            MusesPolicy::Global => {
-                ("treeg.trees", include_bytes!("../../../../models/treeg.trees"))
-            }
+            MusesPolicy::Global => ("treeg.trees", include_bytes!("../../models/treeg.trees")),
             MusesPolicy::Lstm => {
-                ("muses.safetensors", include_bytes!("../../../../models/muses.safetensors"))
+                ("muses.safetensors", include_bytes!("../../models/muses.safetensors"))
             }
         }
     }

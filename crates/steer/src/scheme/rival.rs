@@ -79,7 +79,7 @@ impl RivalName {
     /// give one.
     fn shipped(self) -> Option<(&'static str, &'static [u8])> {
         match self {
-            Self::Remy => Some(("remycc.dna", include_bytes!("../../../../models/remycc.dna"))),
+            Self::Remy => Some(("remycc.dna", include_bytes!("../../models/remycc.dna"))),
             Self::Indigo | Self::Aurora | Self::Mocc | Self::Orca | Self::Astraea => None,
         }
     }
@@ -187,7 +187,7 @@ mod tests {
         };
         let nothing = why(RivalName::Indigo, b"nothing");
         assert!(nothing.starts_with("x.st: it is no safetensors file"), "{nothing}");
-        let astraea = include_bytes!("../../../../fuzz/seeds/astraea/drawn");
+        let astraea = include_bytes!("../../seeds/astraea/drawn");
         let other = why(RivalName::Orca, astraea);
         assert!(other.starts_with("x.st: it is no trimtab-orca-mlp model"), "{other}");
     }
@@ -199,13 +199,13 @@ mod tests {
             let rival = settings.rival(|_| Ok(drawn.to_vec()), |_, why| why.to_string());
             rival.unwrap().build(&Config::default())
         }
-        let drawn = include_bytes!("../../../../fuzz/seeds/orca/drawn");
+        let drawn = include_bytes!("../../seeds/orca/drawn");
         let cca = made(RivalName::Orca, "model=x.st:interval=40", drawn);
         assert_eq!((cca.name(), get_knob(&cca, "interval")), ("orca", Some(40.0)));
-        let drawn = include_bytes!("../../../../fuzz/seeds/astraea/drawn");
+        let drawn = include_bytes!("../../seeds/astraea/drawn");
         let cca = made(RivalName::Astraea, "interval=40:model=x.st", drawn);
         assert_eq!((cca.name(), get_knob(&cca, "interval")), ("astraea", Some(40.0)));
-        let drawn = include_bytes!("../../../../fuzz/seeds/mocc/drawn");
+        let drawn = include_bytes!("../../seeds/mocc/drawn");
         let cca = made(RivalName::Mocc, "model=x.st:delay=0.8:step=0.05", drawn);
         assert_eq!((cca.name(), get_knob(&cca, "delay")), ("mocc", Some(0.8)));
     }

@@ -91,12 +91,12 @@ const ANTELOPE: &str = "antelope";
 /// The file of a policy that ships with the project; `models/` has the card of each.
 fn shipped(name: &str) -> &'static [u8] {
     match name {
-        ANTELOPE => include_bytes!("../../../../models/antelope.safetensors"),
-        P90 => include_bytes!("../../../../models/floo-p90.safetensors"),
-        PAPER => include_bytes!("../../../../models/floo-paper.safetensors"),
-        SHARED => include_bytes!("../../../../models/floo-shared.safetensors"),
-        COUNTERFACTUAL => include_bytes!("../../../../models/floo-counterfactual.safetensors"),
-        _ => include_bytes!("../../../../models/floo.safetensors"),
+        ANTELOPE => include_bytes!("../../models/antelope.safetensors"),
+        P90 => include_bytes!("../../models/floo-p90.safetensors"),
+        PAPER => include_bytes!("../../models/floo-paper.safetensors"),
+        SHARED => include_bytes!("../../models/floo-shared.safetensors"),
+        COUNTERFACTUAL => include_bytes!("../../models/floo-counterfactual.safetensors"),
+        _ => include_bytes!("../../models/floo.safetensors"),
     }
 }
 

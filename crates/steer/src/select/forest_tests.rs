@@ -193,7 +193,7 @@ proptest! {
 /// the header.
 #[test]
 fn the_fuzz_target_starts_from_trees() {
-    let seed = Model::parse(include_bytes!("../../../../fuzz/seeds/model/trees")).unwrap();
+    let seed = Model::parse(include_bytes!("../../seeds/model/trees")).unwrap();
     let model = Parts::new().model().unwrap();
     for state in [state(0.5, 0.9), state(0.6, 0.1), state(0.6, 0.2)] {
         assert_eq!(seed.logits(&state, None), model.logits(&state, None));

@@ -283,7 +283,7 @@ fn a_random_policy_chooses_this_and_that() {
 /// The seed of the fuzz target is a model, so what is found from there is found past the header.
 #[test]
 fn the_fuzz_target_starts_from_a_model() {
-    let model = Model::parse(include_bytes!("../../../../fuzz/seeds/model/small")).unwrap();
+    let model = Model::parse(include_bytes!("../../seeds/model/small")).unwrap();
     let mut state = [0.0; FEATURES_LEN];
     state[2] = 1.0;
     assert_eq!(
@@ -318,7 +318,7 @@ fn ranges_and_scales_that_fit_nothing_are_refused() {
 /// A name in a damaged file is quoted by the error of the format's reader as it is. The fuzzer found this one.
 #[test]
 fn errors_are_one_line_whatever_a_file_names() {
-    let file = include_bytes!("../../../../fuzz/seeds/model/name-with-line-feed");
+    let file = include_bytes!("../../seeds/model/name-with-line-feed");
     let error = Model::parse(file).unwrap_err().to_string();
     assert!(error.contains("\\n") && !error.contains('\n'), "{error}");
 }

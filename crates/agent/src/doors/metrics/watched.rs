@@ -5,9 +5,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::tests::full_page;
 
-const ALERTS: &str = include_str!("../../../../../packaging/monitoring/alerts.yml");
-const DASHBOARD: &str = include_str!("../../../../../packaging/monitoring/dashboard.json");
-const REFERENCE: &str = include_str!("../../../../../docs/reference/agent.md");
+const ALERTS: &str = include_str!("alerts.yml");
+const DASHBOARD: &str = include_str!("dashboard.json");
+const REFERENCE: &str = include_str!("agent.md");
 
 /// What Prometheus adds to every series.
 const ADDED: [&str; 2] = ["instance", "job"];
