@@ -8,8 +8,9 @@ and trains policies on them::
     env = gymnasium.make("trimtab/Rate-v0", traces="cellular:seed=1", reward="aurora")
     many = gymnasium.make_vec("trimtab/Select-v0", num_envs=8, vectorization_mode="vector_entry_point")
 
-Read first: ``comparison.py``; ``task.py`` for agents that set a rate or a window, then ``intervals.py``; for
-the choice of algorithms ``course.py`` for what episodes are drawn from, then ``envs.py``.
+Read first: ``comparison.py``; ``reproduction.py`` for the papers' figures; ``cluster/`` for many machines;
+``task.py`` for agents that set a rate or a window, then ``intervals.py``; for the choice of algorithms
+``course.py`` for what episodes are drawn from, then ``envs.py``.
 """
 
 from gymnasium.envs.registration import register
@@ -19,6 +20,7 @@ from trimtab.course import Settings
 from trimtab.envs import SelectEnv, SelectVectorEnv
 from trimtab.intervals import RateEnv, RateVectorEnv, WindowEnv, WindowVectorEnv
 from trimtab.policy import Policy
+from trimtab.reproduction import reproduce
 from trimtab.task import Task
 
 __all__ = [
@@ -34,6 +36,7 @@ __all__ = [
     "WindowEnv",
     "WindowVectorEnv",
     "compare",
+    "reproduce",
     "schemes",
 ]
 

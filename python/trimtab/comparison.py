@@ -16,6 +16,7 @@ It runs the command's simulator, on all cores, and gives the same numbers to the
 
 from __future__ import annotations
 
+import functools
 import json
 import operator
 import os
@@ -23,6 +24,16 @@ from collections.abc import Iterable
 from typing import Any
 
 from trimtab import _native
+from trimtab.cluster import Cluster
+from trimtab.progress import Bar
+
+#: Keywords of `compare` that take several texts, that take one, and that do not decide what runs.
+AXES = ("app", "cc", "traces", "rtt", "buffer", "loss", "jitter")
+SINGLE = ("transport", "qoe", "mark", "duration", "share_min")
+EFFORT = ("jobs", "details", "progress")
+#: Shares of a comparison for each CPU of a cluster: few enough that what each costs by itself does not count,
+#: and many enough that none is waited for long.
+SHARES = 8
 
 # One value of an axis of the grid, or several; with its unit where it has one, e.g. "20ms".
 Texts = str | os.PathLike[str] | Iterable[str | os.PathLike[str]]
@@ -69,8 +80,16 @@ class Comparison(Table):
     @property
     def record(self) -> dict[str, Any]:
         """The JSON that ``--json`` writes: runs, summary, paired changes, and how to repeat it."""
-        record: dict[str, Any] = json.loads(self._native.json())
+        record: dict[str, Any] = json.loads(self.json())
         return record
+
+    def json(self) -> str:
+        """Give the text of the `record`."""
+        return self._native.json()
+
+    def table(self) -> str:
+        """Give the table that the command prints."""
+        return self._native.table()
 
     def html(self) -> str:
         """Give the report that ``--html`` writes. It shows more with ``details=True``."""
@@ -138,6 +157,7 @@ def compare(
     jobs: int | None = None,
     details: bool = False,
     progress: bool = False,
+    ray: str | Cluster | None = None,
 ) -> Comparison:
     """Compare congestion controls by the QoE of an application's users, on the simulator.
 
@@ -169,41 +189,70 @@ def compare(
         details: Keep every request and the time series, for ``requests``, ``series`` and their
             figures.
         progress: Show a progress bar on standard error, if that is a terminal.
+        ray: Address of a Ray cluster that does the runs, ``auto`` for the one of ``RAY_ADDRESS`` or
+            of this machine, or a :class:`trimtab.cluster.Cluster`. The result has the same bytes. It
+            goes without ``jobs`` and ``details``.
 
     Raises:
         ValueError: A value is wrong, or values do not fit together. The message tells the remedy.
         TypeError: A value has no unit, or is of another type.
         KeyboardInterrupt: Ctrl-C ended it.
+        trimtab.cluster.ClusterError: The cluster cannot be used.
 
     """
-    given = {key: value for key, value in locals().items() if _is_given(value)}
+    given = {key: value for key, value in locals().items() if key != "ray" and _is_given(value)}
     words = [f"{key}={_repr(value)}" for key, value in given.items()]
-    each = flows if isinstance(flows, Iterable) else [flows]
-    native = _native.compared(
-        app=texts("app", app),
-        cc=texts("cc", cc),
-        traces=texts("traces", traces),
-        transport=_optional("transport", transport),
-        workload=workload,
-        qoe=_optional("qoe", qoe),
-        rtt=texts("rtt", rtt),
-        buffer=texts("buffer", buffer),
-        loss=texts("loss", loss),
-        jitter=texts("jitter", jitter),
-        mark=_optional("mark", mark),
-        flows=[_count("flows", count) for count in each],
-        duration=_optional("duration", duration),
-        seeds=None if seeds is None else _count("seeds", seeds),
+    call = f"trimtab.compare({', '.join(words)})"
+    plan = planned(**{key: value for key, value in given.items() if key not in EFFORT})
+    if ray is not None:
+        if jobs is not None or details:
+            raise ValueError("jobs and details are for one machine: leave them out with ray")
+        return on_cluster(plan, ray, progress, call)
+    jobs = None if jobs is None else _count("jobs", jobs, 1, 2**16 - 1)
+    return Comparison(plan.compare(jobs, details, progress, call))
+
+
+def planned(**given: Any) -> _native.Planned:
+    """Read and check the keywords of `compare` that decide what runs. Raises as it does."""
+    flows = given.get("flows", ())
+    first_seed = given.get("first_seed")
+
+    def count(keyword: str) -> int | None:
+        return None if given.get(keyword) is None else _count(keyword, given[keyword])
+
+    several: dict[str, Any] = {keyword: texts(keyword, given.get(keyword, ())) for keyword in AXES}
+    single: dict[str, Any] = {keyword: _optional(keyword, given.get(keyword)) for keyword in SINGLE}
+    return _native.planned(
+        **several,
+        **single,
+        workload=given.get("workload"),
+        flows=[_count("flows", each) for each in (flows if isinstance(flows, Iterable) else [flows])],
+        seeds=count("seeds"),
         first_seed=None if first_seed is None else _count("first_seed", first_seed, most=2**64 - 1),
-        share_min=_optional("share_min", share_min),
-        thin=None if thin is None else _count("thin", thin),
-        scenario=scenario,
-        jobs=None if jobs is None else _count("jobs", jobs, 1, 2**16 - 1),
-        details=details,
-        progress=progress,
-        call=f"trimtab.compare({', '.join(words)})",
+        thin=count("thin"),
+        scenario=given.get("scenario"),
     )
-    return Comparison(native)
+
+
+def on_cluster(plan: _native.Planned, ray: str | Cluster, progress: bool, call: str) -> Comparison:
+    """Have a cluster do the runs, in shares that follow each other. `call` goes into the record."""
+    scenario, runs = plan.scenario(), plan.runs()
+    with Cluster.at(ray) as cluster:
+        size = max(1, runs // (SHARES * cluster.cpus))
+        shares = [(scenario, first, size) for first in range(0, runs, size)]
+        bar = Bar("shares of the runs", len(shares)) if progress else None
+        return Comparison(plan.join(cluster.map(share, shares, bar), call))
+
+
+def share(scenario: str, first: int, count: int) -> str:
+    """Do some runs of a scenario, on a node."""
+    return _read(scenario).share(first, count)
+
+
+@functools.lru_cache(maxsize=1)
+def _read(scenario: str) -> _native.Planned:
+    """Read the traces of a scenario once for all shares."""
+    return _native.Planned(scenario)
 
 
 def _is_given(value: object) -> bool:

@@ -10,7 +10,7 @@ use crate::run::datapath::{Datapath, RunError};
 use crate::run::pool::{Effort, INTERRUPTED, Interrupted, run_all};
 use crate::run::prepare::{PrepareError, Prepared, prepare};
 use crate::run::record::record;
-use crate::scenario::{Scenario, ScenarioError};
+use crate::scenario::{Job, Scenario, ScenarioError};
 use crate::stats::overload::served;
 use crate::stats::summary::summarise;
 
@@ -55,26 +55,49 @@ pub fn compare(
     command: &str,
     datapath: &dyn Datapath,
 ) -> Result<Comparison, CompareError> {
+    let prepared = ready(scenario, datapath)?;
+    for warning in prepared.warnings().iter().chain(&datapath.remarks(&prepared)) {
+        eprintln!("warning: {warning}");
+    }
+    let runs = run(&prepared, &prepared.plan.jobs, effort, recording, datapath)?;
+    Ok(comparison(&prepared, runs, command, datapath))
+}
+
+/// Reads and checks everything that a comparison needs.
+///
+/// # Errors
+/// The scenario or something that it names is wrong, or the datapath cannot carry it.
+pub fn ready(scenario: &Scenario, datapath: &dyn Datapath) -> Result<Prepared, CompareError> {
     if !datapath.carries_media()
         && let Some(app) = scenario.app.iter().map(|app| app.kind.info()).find(|info| info.media)
     {
         return Err(CompareError::Media { app: app.name, datapath: datapath.name() });
     }
-    let prepared = prepare(&scenario.plan()?)?;
-    for warning in prepared.warnings().iter().chain(&datapath.remarks(&prepared)) {
-        eprintln!("warning: {warning}");
-    }
+    Ok(prepare(&scenario.plan()?)?)
+}
+
+/// Does these jobs of a comparison, and gives their records in the same order.
+///
+/// # Errors
+/// The user asked to stop, or a run failed; after the first failure no further one begins.
+pub(crate) fn run(
+    prepared: &Prepared,
+    jobs: &[Job],
+    effort: Effort,
+    recording: Recording,
+    datapath: &dyn Datapath,
+) -> Result<Vec<RunRecord>, CompareError> {
     let effort = Effort { jobs: effort.jobs.or(datapath.jobs()), ..effort };
     let first_failure = Mutex::new(None);
-    let runs = run_all(&prepared.plan.jobs, effort, |job| {
+    let runs = run_all(jobs, effort, |job| {
         if lock(&first_failure).is_some() {
             return None;
         }
-        let measured = datapath.measure(&prepared, job);
+        let measured = datapath.measure(prepared, job);
         let checked =
             measured.and_then(|measured| Ok(prepared.check_plugs().map(|()| measured)?));
         match checked {
-            Ok(measured) => Some(record(&prepared, job, measured, recording, datapath.name())),
+            Ok(measured) => Some(record(prepared, job, measured, recording, datapath.name())),
             Err(failure) => {
                 lock(&first_failure).get_or_insert(failure);
                 None
@@ -90,7 +113,7 @@ pub fn compare(
     }
     match first_failure.into_inner().unwrap_or_else(PoisonError::into_inner) {
         Some(failure) => Err(CompareError::Run(failure)),
-        None => Ok(comparison(&prepared, runs.into_iter().flatten().collect(), command, datapath)),
+        None => Ok(runs.into_iter().flatten().collect()),
     }
 }
 
@@ -98,7 +121,8 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-fn comparison(
+/// Sums up the records of all runs, which are in the order of the plan.
+pub(crate) fn comparison(
     prepared: &Prepared,
     runs: Vec<RunRecord>,
     command: &str,

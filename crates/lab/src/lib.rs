@@ -21,6 +21,7 @@ pub mod result;
 pub mod run;
 pub mod samples;
 pub mod scenario;
+pub mod share;
 pub mod stats;
 #[cfg(test)]
 mod testing;

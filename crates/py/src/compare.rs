@@ -1,29 +1,33 @@
 //! `trimtab.compare()`: what the command `trimtab compare` does on the simulator, for Python.
 
+use std::fmt::Display;
 use std::io;
 use std::path::PathBuf;
 use std::str::FromStr;
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::{RecvTimeoutError, channel};
+use std::sync::{Arc, OnceLock};
 use std::thread;
 use std::time::Duration as Wait;
 
 use pyo3::exceptions::{PyKeyboardInterrupt, PyRuntimeError};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
-use trimtab_lab::compare::{CompareError, compare};
+use trimtab_lab::compare::{CompareError, compare, ready};
 use trimtab_lab::report::archive::{
     Table, Values, requests_table, runs_table, series_table, summary_table,
 };
 use trimtab_lab::report::figure::{Kind, figure};
 use trimtab_lab::report::output::OutputError;
 use trimtab_lab::report::picture::{self, Format};
-use trimtab_lab::report::{page, write_folder};
+use trimtab_lab::report::{page, table, write_folder};
 use trimtab_lab::result::Comparison;
 use trimtab_lab::run::Recording;
 use trimtab_lab::run::pool::{Effort, INTERRUPTED};
+use trimtab_lab::run::prepare::Prepared;
 use trimtab_lab::run::simulator::Simulator;
 use trimtab_lab::scenario::{Given, Scenario, TransportKind};
+use trimtab_lab::share::{Share, join, share};
 
 use crate::refuse;
 
@@ -63,6 +67,11 @@ impl PyCompared {
     fn json(&self) -> PyResult<String> {
         serde_json::to_string_pretty(&self.comparison)
             .map_err(|e| PyRuntimeError::new_err(e.to_string()))
+    }
+
+    /// What the command prints.
+    fn table(&self) -> String {
+        table::render(&self.comparison, table::Style::of_stdout())
     }
 
     /// What `--html` writes.
@@ -116,15 +125,92 @@ fn columns(py: Python<'_>, table: Table) -> PyResult<Bound<'_, PyDict>> {
     Ok(columns)
 }
 
-/// Compares on the simulator, without the GIL. Ctrl-C ends it.
+/// A scenario that is ready to be compared, as a whole or in shares.
+#[pyclass(frozen, name = "Planned", module = "trimtab._native")]
+pub(crate) struct PyPlanned {
+    scenario: Scenario,
+    prepared: OnceLock<Arc<Prepared>>,
+}
+
+#[pymethods]
+impl PyPlanned {
+    /// What `scenario()` of a plan gave, here or on another machine.
+    #[new]
+    fn new(scenario: &str) -> PyResult<Self> {
+        Ok(Self::of(Scenario::parse(scenario).map_err(refuse)?))
+    }
+
+    /// The scenario as TOML, with every default written out.
+    fn scenario(&self, py: Python<'_>) -> PyResult<String> {
+        Ok(self.ready(py)?.plan.scenario.to_toml())
+    }
+
+    /// How many runs there are.
+    fn runs(&self, py: Python<'_>) -> PyResult<usize> {
+        Ok(self.ready(py)?.plan.jobs.len())
+    }
+
+    /// Compares on the simulator, without the GIL. Ctrl-C ends it.
+    fn compare(
+        &self,
+        py: Python<'_>,
+        jobs: Option<u16>,
+        details: bool,
+        progress: bool,
+        call: String,
+    ) -> PyResult<PyCompared> {
+        let effort = Effort { jobs: jobs.map(usize::from), quiet: !progress };
+        let recording = Recording { units: details, series: details };
+        let scenario = self.scenario.clone();
+        let comparison =
+            interruptible(py, move || compare(&scenario, effort, recording, &call, &Simulator))?;
+        Ok(PyCompared { scenario: self.scenario.clone(), comparison })
+    }
+
+    /// Does some of the runs on one core; gives what `join` takes.
+    fn share(&self, py: Python<'_>, first: usize, count: usize) -> PyResult<String> {
+        let prepared = self.ready(py)?;
+        let effort = Effort { jobs: Some(1), quiet: true };
+        let runs = first..first.saturating_add(count);
+        let done = interruptible(py, move || share(&prepared, runs, effort))?;
+        serde_json::to_string(&done).map_err(|e| PyRuntimeError::new_err(e.to_string()))
+    }
+
+    /// The comparison whose shares these are, in the order of the runs.
+    fn join(&self, py: Python<'_>, shares: Vec<String>, call: &str) -> PyResult<PyCompared> {
+        let prepared = self.ready(py)?;
+        let read = |text: &String| serde_json::from_str(text);
+        let shares: Vec<Share> =
+            shares.iter().map(read).collect::<Result<_, _>>().map_err(refuse)?;
+        let comparison = py.detach(|| join(&prepared, shares, call)).map_err(refuse)?;
+        Ok(PyCompared { scenario: self.scenario.clone(), comparison })
+    }
+}
+
+impl PyPlanned {
+    fn of(scenario: Scenario) -> Self {
+        Self { scenario, prepared: OnceLock::new() }
+    }
+
+    /// What the shares need, read once.
+    fn ready(&self, py: Python<'_>) -> PyResult<Arc<Prepared>> {
+        if let Some(prepared) = self.prepared.get() {
+            return Ok(Arc::clone(prepared));
+        }
+        let scenario = self.scenario.clone();
+        let prepared = Arc::new(interruptible(py, move || ready(&scenario, &Simulator))?);
+        Ok(Arc::clone(self.prepared.get_or_init(|| prepared)))
+    }
+}
+
+/// What `trimtab compare` makes of its flags.
 #[pyfunction]
 #[pyo3(signature = (
     *, app, cc, traces, transport, workload, qoe, rtt, buffer, loss, jitter, mark, flows, duration,
-    seeds, first_seed, share_min, thin, scenario, jobs, details, progress, call
+    seeds, first_seed, share_min, thin, scenario
 ))]
 #[expect(clippy::too_many_arguments, reason = "Python names each of them")]
-pub(crate) fn compared(
-    py: Python<'_>,
+pub(crate) fn planned(
     app: Vec<String>,
     cc: Vec<String>,
     traces: Vec<String>,
@@ -143,11 +229,7 @@ pub(crate) fn compared(
     share_min: Option<String>,
     thin: Option<u32>,
     scenario: Option<PathBuf>,
-    jobs: Option<u16>,
-    details: bool,
-    progress: bool,
-    call: String,
-) -> PyResult<PyCompared> {
+) -> PyResult<PyPlanned> {
     let given = Given {
         app: all("app", &app)?,
         cc: all("cc", &cc)?,
@@ -167,32 +249,37 @@ pub(crate) fn compared(
         share_min: share_min.as_deref().map(|text| one("share_min", text)).transpose()?,
         thin,
     };
-    let scenario = given.scenario(scenario.as_deref()).map_err(refuse)?;
-    let effort = Effort { jobs: jobs.map(usize::from), quiet: !progress };
-    let recording = Recording { units: details, series: details };
-    let comparison = interruptible(py, scenario.clone(), move |scenario| {
-        compare(scenario, effort, recording, &call, &Simulator)
-    })?;
-    Ok(PyCompared { scenario, comparison })
+    Ok(PyPlanned::of(given.scenario(scenario.as_deref()).map_err(refuse)?))
+}
+
+/// An error of work that can be stopped.
+pub(crate) trait Stop {
+    /// Whether it is that the user asked to stop.
+    fn is_stop(&self) -> bool;
+}
+
+impl Stop for CompareError {
+    fn is_stop(&self) -> bool {
+        matches!(self, Self::Interrupted(_))
+    }
 }
 
 /// Does the work on a thread of its own: Python runs signal handlers on its main thread only, which
 /// therefore has to stay free.
-fn interruptible(
+pub(crate) fn interruptible<T: Send + 'static, E: Stop + Display + Send + 'static>(
     py: Python<'_>,
-    scenario: Scenario,
-    work: impl FnOnce(&Scenario) -> Result<Comparison, CompareError> + Send + 'static,
-) -> PyResult<Comparison> {
+    work: impl FnOnce() -> Result<T, E> + Send + 'static,
+) -> PyResult<T> {
     let (tell, mut told) = channel();
     let worker = thread::spawn(move || {
         // Sending fails only when the interpreter ends.
-        let _ = tell.send(work(&scenario));
+        let _ = tell.send(work());
     });
     loop {
         // `detach` takes what is `Send`: a receiver is not `Sync`, so it goes there as `&mut`.
         let receiver = &mut told;
         match py.detach(move || receiver.recv_timeout(SIGNALS_EVERY)) {
-            Ok(Err(CompareError::Interrupted(e))) => {
+            Ok(Err(e)) if e.is_stop() => {
                 // Ctrl-C ended it by way of a comparison on the main thread.
                 return Err(PyKeyboardInterrupt::new_err(e.to_string()));
             }
@@ -215,14 +302,11 @@ fn interruptible(
     }
 }
 
-pub(crate) fn one<T: FromStr<Err: std::fmt::Display>>(keyword: &str, text: &str) -> PyResult<T> {
+pub(crate) fn one<T: FromStr<Err: Display>>(keyword: &str, text: &str) -> PyResult<T> {
     text.parse().map_err(|problem| refuse(format!("{keyword}={text:?}: {problem}")))
 }
 
-pub(crate) fn all<T: FromStr<Err: std::fmt::Display>>(
-    keyword: &str,
-    texts: &[String],
-) -> PyResult<Vec<T>> {
+pub(crate) fn all<T: FromStr<Err: Display>>(keyword: &str, texts: &[String]) -> PyResult<Vec<T>> {
     texts.iter().map(|text| one(keyword, text)).collect()
 }
 

@@ -12,6 +12,7 @@ mod arms;
 mod bounds;
 mod compare;
 mod muses;
+mod reproduce;
 mod twin;
 
 use std::sync::Arc;
@@ -362,7 +363,11 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(bounds::constants, module)?)?;
     module.add_function(wrap_pyfunction!(bounds::redrawn_outcomes, module)?)?;
     module.add_class::<compare::PyCompared>()?;
-    module.add_function(wrap_pyfunction!(compare::compared, module)?)?;
+    module.add_class::<compare::PyPlanned>()?;
+    module.add_function(wrap_pyfunction!(compare::planned, module)?)?;
+    module.add_function(wrap_pyfunction!(reproduce::figures, module)?)?;
+    module.add_function(wrap_pyfunction!(reproduce::reproduced, module)?)?;
+    module.add_function(wrap_pyfunction!(reproduce::verdicts, module)?)?;
     module.add_function(wrap_pyfunction!(schemes, module)?)?;
     module.add_class::<twin::PyPrior>()?;
     module.add_class::<twin::PyTwins>()?;

@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 
 from trimtab._native import constants
 from trimtab.bounds.options import CUBIC, Bounding
-from trimtab.bounds.progress import Bar
 from trimtab.bounds.store import Store
+from trimtab.progress import Bar
 
 Floats = NDArray[np.float64]
 

@@ -9,9 +9,9 @@ import numpy as np
 
 from trimtab._native import Course, Episodes, came_to, redrawn_outcomes
 from trimtab.bounds.constants import sum_up
-from trimtab.bounds.progress import Bar
 from trimtab.bounds.store import Store
 from trimtab.policy import Array
+from trimtab.progress import Bar
 from trimtab.train.lessons import Prices, regrets
 
 #: Connections at a time, and so between two writes to the file.

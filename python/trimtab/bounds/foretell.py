@@ -15,9 +15,9 @@ from threadpoolctl import threadpool_limits
 from trimtab._native import Course, Episodes
 from trimtab.bounds.constants import Floats
 from trimtab.bounds.drive import Choose, Seen
-from trimtab.bounds.progress import Bar
 from trimtab.bounds.store import Store
 from trimtab.policy import Array
+from trimtab.progress import Bar
 from trimtab.train.counterfactual import RETURN, TRIED
 from trimtab.train.lessons import Prices, regrets
 

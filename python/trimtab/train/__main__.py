@@ -53,7 +53,7 @@ def _floo(arguments: list[str]) -> int:
         else:
             policy, progress = counterfactual.train(settings)
     except ModuleNotFoundError as problem:
-        extra = {"ray": "ray", "sklearn": "antelope"}.get(str(problem.name), "ppo")
+        extra = {"sklearn": "antelope"}.get(str(problem.name), "ppo")
         return _failed(f"there is no Python module {problem.name}: pip install './python[{extra}]'", 2)
     except (ValueError, OSError) as problem:
         return _failed(problem, 2)

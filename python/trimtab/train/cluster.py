@@ -1,4 +1,4 @@
-"""Connections on a Ray cluster: the same batches, in actors on other machines."""
+"""Connections on a Ray cluster: the same batches, in workers on other machines."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
-import ray
 
 from trimtab._native import Course, Episodes
+from trimtab.cluster import Cluster, Workers
 from trimtab.envs import SelectVectorEnv
 from trimtab.policy import Array
 from trimtab.train.lessons import Lessons, lessons
@@ -16,7 +16,6 @@ from trimtab.train.options import Training
 from trimtab.train.teacher import Teacher, Tried
 
 
-@ray.remote
 class Worker:
     """A batch of connections on one machine of the cluster. It makes the course itself: courses are large."""
 
@@ -46,25 +45,24 @@ class Worker:
         return (*stepped, self.episodes.states())
 
 
-class Cluster:
-    """Workers, each with an even share of the connections."""
+class Connections:
+    """The connections of a training, over workers with an even share each."""
 
-    def __init__(self, settings: Training) -> None:
-        ray.init(address=settings.ray, ignore_reinit_error=True)
-        count = max(1, min(settings.parallel, int(ray.cluster_resources().get("CPU", 1))))
-        self.workers = [Worker.remote(settings) for _ in range(count)]  # type: ignore[attr-defined, unused-ignore]
+    def __init__(self, settings: Training, cluster: Cluster | None = None) -> None:
+        cluster = cluster or Cluster(settings.ray)
+        self.workers = Workers(cluster, min(settings.parallel, cluster.cpus), Worker, settings)
 
-    def share(self, items: Sequence[Any]) -> list[list[Any]]:
+    def share(self, items: Sequence[Any]) -> list[tuple[list[Any]]]:
         """Deal out so that each worker has neighbours; those of the last may be fewer."""
-        return [part.tolist() for part in np.array_split(np.asarray(items), len(self.workers))]
+        return [(part.tolist(),) for part in np.array_split(np.asarray(items), len(self.workers))]
 
-    def ask(self, method: str, *shares: list[list[Any]], common: tuple[Any, ...] = ()) -> list[Any]:
-        """Call a method of every worker with its share, and wait for all."""
-        calls = [
-            getattr(worker, method).remote(*(share[i] for share in shares), *common)
-            for i, worker in enumerate(self.workers)
-        ]
-        return list(ray.get(calls))
+    def begin(self, seeds: list[int]) -> list[Any]:
+        """Begin connections; gives their states, worker by worker."""
+        return self.workers.ask("begin", self.share(seeds), begins=True)
+
+    def step(self, actions: Sequence[int]) -> list[Any]:
+        """Choose for all connections, run a period; gives what each worker's `step` gives."""
+        return self.workers.ask("step", self.share(actions))
 
     def collect(
         self,
@@ -75,25 +73,25 @@ class Cluster:
         choose: Callable[[Array], list[int]],
     ) -> Lessons:
         """Do what `counterfactual.collect` does, on the cluster."""
-        now = self.ask("begin", self.share(seeds))
+        now = self.begin(seeds)
         states, outcomes = [], []
         for decision, is_tried in enumerate(tries):
             seen = _joined(now, len(seeds))
             if is_tried:
-                futures = zip(*self.ask("outcomes", common=(decision,)), strict=True)
-                for parts in futures:
+                tried = self.workers.ask("outcomes", [(decision,)] * len(self.workers))
+                for parts in zip(*tried, strict=True):
                     states.append(seen)
                     outcomes.append([[row for part in parts for row in part[i]] for i in range(3)])
-            now = [part[-1] for part in self.ask("step", self.share(choose(seen)))]
+            now = [part[-1] for part in self.step(choose(seen))]
         return lessons(seeds, states, outcomes)
 
 
 class ClusterEnv(SelectVectorEnv):
     """The vectorised environment with its connections on a cluster."""
 
-    def __init__(self, settings: Training, course: Course) -> None:
+    def __init__(self, settings: Training, course: Course, cluster: Cluster | None = None) -> None:
         super().__init__(settings.parallel, settings.course(), course)
-        self._spread = _Spread(Cluster(settings))
+        self._spread = _Spread(Connections(settings, cluster))
 
     def _begin(self, numbers: list[int]) -> None:
         self._spread.begin(numbers)
@@ -103,20 +101,20 @@ class ClusterEnv(SelectVectorEnv):
 class _Spread:
     """Looks like `Episodes`, and is many of them."""
 
-    def __init__(self, cluster: Cluster) -> None:
-        self.cluster = cluster
+    def __init__(self, over: Connections) -> None:
+        self.over = over
         self.now: list[list[float]] = []
         self.connections = 0
 
     def begin(self, seeds: list[int]) -> None:
         self.connections = len(seeds)
-        self.now = self.cluster.ask("begin", self.cluster.share(seeds))
+        self.now = self.over.begin(seeds)
 
     def states(self) -> list[float]:
         return [number for part in self.now for number in part]
 
     def step(self, actions: list[int]) -> tuple[list[Any], ...]:
-        parts = self.cluster.ask("step", self.cluster.share(actions))
+        parts = self.over.step(actions)
         self.now = [part[-1] for part in parts]
         return tuple([value for part in parts for value in part[i]] for i in range(6))
 

@@ -29,6 +29,7 @@ from trimtab.forest import Forest
 from trimtab.policy import Array, Networks, Policy, Scaler, known_range
 from trimtab.train import checkpoint as checkpoints
 from trimtab.train.actor import Actor
+from trimtab.train.cluster import Connections
 from trimtab.train.lessons import Lessons, lessons, regrets
 from trimtab.train.options import Training
 from trimtab.train.teacher import Teacher
@@ -231,9 +232,7 @@ def train(settings: Training) -> tuple[Policy, dict[str, Any]]:
 def _workers(settings: Training) -> Callable[..., Lessons]:
     if not settings.ray:
         return collect
-    from trimtab.train.cluster import Cluster  # noqa: PLC0415 - an extra
-
-    return Cluster(settings).collect
+    return Connections(settings).collect
 
 
 def _log(writer: Any, number: int, last: Lessons, regret: float, seconds: float) -> None:

@@ -36,6 +36,7 @@ from trimtab.envs import INFO, SelectVectorEnv
 from trimtab.policy import HIDDEN, SLOPE, Array, Networks, Scaler
 from trimtab.train import checkpoint as checkpoints
 from trimtab.train.agent import ppo, recorded
+from trimtab.train.cluster import ClusterEnv
 from trimtab.train.lessons import Prices
 from trimtab.train.options import Training
 
@@ -176,8 +177,6 @@ def train(settings: Training) -> tuple[Networks, dict[str, Any]]:
 def _environment(settings: Training, course: Course) -> SelectVectorEnv:
     if not settings.ray:
         return SelectVectorEnv(settings.parallel, settings.course(), course)
-    from trimtab.train.cluster import ClusterEnv  # noqa: PLC0415 - an extra
-
     return ClusterEnv(settings, course)
 
 

@@ -24,7 +24,7 @@ need_python() {
 		if have flock; then flock 9; fi
 		[ -x .venv/bin/python ] || python3 -m venv .venv
 		! cmp -s python/requirements.txt .venv/installed || exit 0
-		say "installing the versions of python/requirements.txt into .venv (700 MB; JAX is most of it)"
+		say "installing the versions of python/requirements.txt into .venv (1.4 GB; JAX, Polars and Ray are half of it)"
 		.venv/bin/python -m pip install --quiet 'uv==0.13.8' >&2 || die "pip could not install uv (above)"
 		.venv/bin/uv pip install --quiet --python .venv/bin/python -r python/requirements.txt >&2 ||
 			die "uv could not install python/requirements.txt (above)"

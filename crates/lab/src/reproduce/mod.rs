@@ -1,8 +1,8 @@
 //! The papers' figures, tables and headlines by name: what each shows, how ours is made, and a verdict.
 //!
 //! The catalogue is data, `scenarios/papers/*.toml`: a new figure is one entry there. [`catalogue`] reads it,
-//! [`find`] looks a name up, [`Recipe`], [`FleetRecipe`] and [`SampleRecipe`] say what runs, [`Entry::judge`]
-//! compares with the paper, and [`page`] makes `docs/reference/papers.md`.
+//! [`find`] looks a name up, [`Recipe`], [`FleetRecipe`] and [`SampleRecipe`] say what runs, [`Entry::run`]
+//! does all of it, [`Entry::judge`] compares with the paper, and [`page`] makes `docs/reference/papers.md`.
 
 mod area;
 mod claim;
@@ -11,6 +11,7 @@ mod judge;
 mod page;
 mod recipe;
 mod record;
+mod run;
 mod samples;
 mod verdict;
 
@@ -27,6 +28,7 @@ pub use judge::JudgeError;
 pub use page::{list, page};
 pub use recipe::Recipe;
 pub use record::{Record, Status};
+pub use run::{ReproduceError, Setting};
 pub use samples::{SampleError, SampleRecipe, ShareClaim};
 pub use verdict::{Band, Counted, Finding, Outcome, Verdict, tally};
 
