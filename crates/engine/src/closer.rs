@@ -44,49 +44,71 @@ pub(crate) fn start(
 ) -> Result<std::thread::JoinHandle<()>, Error> {
     std::thread::Builder::new()
         .name("closer".to_owned())
-        .spawn(move || run(&engine, keeps))
+        .spawn(move || Closing::new(engine, keeps).run())
         .map_err(|e| Error::system("start the thread that closes intervals", e))
 }
 
-/// Rounds until the engine ends. One that panics is said and counted, and the next one begins: the API must not go on
-/// alone.
-fn run(engine: &Engine, keeps: Keeps) {
-    let mut round = Round {
-        engine,
-        keeps,
-        looked: Looked::default(),
-        told: None,
-        audit_looked_ms: None,
-        warn_at_ms: 0,
-    };
-    let mut since_ms = engine.started_ms;
-    while !engine.ending.load(Ordering::Relaxed) {
-        let done = catch_unwind(AssertUnwindSafe(|| round.go(since_ms)));
+/// Rounds until the engine ends.
+pub(crate) struct Closing {
+    round: Round,
+    /// Edges have had their time since then, in ms since 1970.
+    since_ms: i64,
+}
+
+impl Closing {
+    pub(crate) fn new(engine: Arc<Engine>, keeps: Keeps) -> Self {
+        let since_ms = engine.started_ms;
+        let round = Round {
+            engine,
+            keeps,
+            looked: Looked::default(),
+            told: None,
+            audit_looked_ms: None,
+            warn_at_ms: 0,
+        };
+        Self { round, since_ms }
+    }
+
+    fn run(mut self) {
+        while !self.round.engine.ending.load(Ordering::Relaxed) {
+            std::thread::sleep(self.turn());
+        }
+        let engine = &self.round.engine;
+        if let Err(e) = write_refusals(engine, engine.attempts.take_all(now_ms())) {
+            warn(&format!("the last refusals are not in the audit: {e}"));
+        }
+        if let Err(e) = write_uses(engine, &engine.who.take_uses(now_ms(), true)) {
+            warn(&format!("when tokens were last used is not kept: {e}"));
+        }
+    }
+
+    /// One round, and how long to rest after it. One that panics is logged and counted, and the
+    /// next one begins: the API must not go on alone.
+    pub(crate) fn turn(&mut self) -> Duration {
+        // Where the clock was set back, nobody waits until it is there again.
+        self.since_ms = self.since_ms.min(now_ms());
+        let since_ms = self.since_ms;
+        let done = catch_unwind(AssertUnwindSafe(|| self.round.go(since_ms)));
         let trouble = match done {
             Ok(None) => None,
             Ok(Some(e)) => {
                 // What edges could not deliver while the store was away they deliver now.
                 if !matches!(e, StoreError::Damaged { .. }) {
-                    since_ms = now_ms();
+                    self.since_ms = now_ms();
                 }
                 Some(e.to_string())
             }
             Err(_) => {
-                engine.metrics.closer_panicked();
+                self.round.engine.metrics.closer_panicked();
                 warn("what closes intervals panicked, see above, and is started again");
                 Some("the thread that closes intervals panicked: see the log".to_owned())
             }
         };
+        let engine = &self.round.engine;
         let rests =
             if trouble.is_some() { AFTER_ERROR } else { rest(&engine.learning().services()) };
         engine.health.round(now_ms(), trouble);
-        std::thread::sleep(rests);
-    }
-    if let Err(e) = write_refusals(engine, engine.attempts.take_all(now_ms())) {
-        warn(&format!("the last refusals are not in the audit: {e}"));
-    }
-    if let Err(e) = write_uses(engine, &engine.who.take_uses(now_ms(), true)) {
-        warn(&format!("when tokens were last used is not kept: {e}"));
+        rests
     }
 }
 
@@ -108,8 +130,8 @@ fn write_uses(engine: &Engine, uses: &[Use]) -> Result<(), StoreError> {
 }
 
 /// What is kept from one round to the next.
-struct Round<'a> {
-    engine: &'a Engine,
+struct Round {
+    engine: Arc<Engine>,
     keeps: Keeps,
     looked: Looked,
     /// What keeps it from closing, told once and not every second.
@@ -120,14 +142,14 @@ struct Round<'a> {
     warn_at_ms: i64,
 }
 
-impl Round<'_> {
+impl Round {
     /// Closes what is due of all services, and says what kept it from that.
     fn go(&mut self, since_ms: i64) -> Option<StoreError> {
         let done = self.close_all(since_ms);
         let before_ms = now_ms() - self.keeps.decisions_ms;
         let forgot = self.engine.store.forget(before_ms, FORGET_MAX);
-        let written = write_refusals(self.engine, self.engine.attempts.take(now_ms()));
-        let used = write_uses(self.engine, &self.engine.who.take_uses(now_ms(), false));
+        let written = write_refusals(&self.engine, self.engine.attempts.take(now_ms()));
+        let used = write_uses(&self.engine, &self.engine.who.take_uses(now_ms(), false));
         self.warn_of_tokens();
         let aside = self.forget_audit().err();
         let trouble = done.err().or(forgot.err()).or(written.err()).or(used.err()).or(aside);
@@ -177,16 +199,19 @@ impl Round<'_> {
         let mut turn: Vec<&ServiceInfo> = services.iter().collect();
         while !turn.is_empty() && !self.engine.ending.load(Ordering::Relaxed) {
             turn.retain(|service| {
-                let done = close_some(self.engine, service, since_ms).and_then(|more| match more {
-                    More::Due => Ok(true),
-                    // Under such an order, what runs stands still.
-                    More::None { .. } if self.engine.safe.of(&service.name).is_some() => Ok(false),
-                    More::None { through } => {
-                        studies::go_on(self.engine, service, through, &mut self.looked)?;
-                        Ok(false)
-                    }
-                    More::TooEarly => Ok(false),
-                });
+                let done =
+                    close_some(&self.engine, service, since_ms).and_then(|more| match more {
+                        More::Due => Ok(true),
+                        // Under such an order, what runs stands still.
+                        More::None { .. } if self.engine.safe.of(&service.name).is_some() => {
+                            Ok(false)
+                        }
+                        More::None { through } => {
+                            studies::go_on(&self.engine, service, through, &mut self.looked)?;
+                            Ok(false)
+                        }
+                        More::TooEarly => Ok(false),
+                    });
                 done.unwrap_or_else(|e| {
                     if first.is_ok() {
                         first = Err(e);

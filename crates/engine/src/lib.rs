@@ -34,6 +34,8 @@ mod safe;
 mod secret;
 mod server;
 mod services;
+#[cfg(test)]
+mod simulation;
 mod store;
 mod studies;
 mod study_tables;

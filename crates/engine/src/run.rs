@@ -78,6 +78,39 @@ pub(crate) fn open_tables(config: &Config) -> Result<Arc<dyn Store>, Error> {
     })
 }
 
+/// An engine that nobody asks yet, and that closes nothing yet.
+pub(crate) fn assemble(
+    config: &Config,
+    store: Arc<dyn Store>,
+    services: Arc<Services>,
+) -> Result<Arc<Engine>, Error> {
+    let ingest = Ingest::start(&store)?;
+    let engine = Arc::new(Engine::new(Parts {
+        store,
+        learning: services,
+        ingest,
+        limits: config.limits,
+        skew_ms: config.skew.as_millis() as i64,
+        grace_ms: config.grace.as_millis() as i64,
+        age_ms: config.age.as_millis() as i64,
+    }));
+    let others = Arc::downgrade(&engine);
+    engine.store.on_change(Box::new(move |changed| {
+        if let Some(engine) = others.upgrade() {
+            engine.tell(changed);
+        }
+    }));
+    Ok(engine)
+}
+
+/// How long an engine keeps things, by a configuration.
+pub(crate) fn keeps(config: &Config) -> Keeps {
+    Keeps {
+        decisions_ms: config.keep.as_millis() as i64,
+        audit_ms: config.keep_audit.as_millis() as i64,
+    }
+}
+
 async fn run_with(
     path: &Path,
     config: &Config,
@@ -86,23 +119,8 @@ async fn run_with(
 ) -> Result<(), Error> {
     let certificate = Certificate::default();
     certificate.load(config.tls.as_ref())?;
-    let ingest = Ingest::start(&store)?;
-    let engine = Arc::new(Engine::new(Parts {
-        store,
-        learning: services.clone(),
-        ingest,
-        limits: config.limits,
-        skew_ms: config.skew.as_millis() as i64,
-        grace_ms: config.grace.as_millis() as i64,
-        age_ms: config.age.as_millis() as i64,
-    }));
+    let engine = assemble(config, store, services.clone())?;
     engine.set_clients(clients(config, &certificate));
-    let others = Arc::downgrade(&engine);
-    engine.store.on_change(Box::new(move |changed| {
-        if let Some(engine) = others.upgrade() {
-            engine.tell(changed);
-        }
-    }));
     // Before the first edge asks: what was ordered outlives an engine.
     engine.ask(Engine::read_safe).await?;
     tokio::spawn(safe::follow(Arc::downgrade(&engine)));
@@ -114,11 +132,7 @@ async fn run_with(
     let mut hangup = signal(SignalKind::hangup()).map_err(fail)?;
     let mut terminate = signal(SignalKind::terminate()).map_err(fail)?;
     let mut interrupt = signal(SignalKind::interrupt()).map_err(fail)?;
-    let keeps = Keeps {
-        decisions_ms: config.keep.as_millis() as i64,
-        audit_ms: config.keep_audit.as_millis() as i64,
-    };
-    let closer = closer::start(Arc::clone(&engine), keeps)?;
+    let closer = closer::start(Arc::clone(&engine), keeps(config))?;
     let couriers = start_webhooks(&engine, config).await?;
     let scheme = if config.tls.is_some() { "https" } else { "http" };
     log(&format!(

@@ -46,10 +46,33 @@ pub struct WhatIfAsked {
     pub last: usize,
 }
 
+/// Carries requests to an engine by another way than HTTP over sockets, e.g. a simulated network.
+pub trait Transport: Send + Sync {
+    /// Hands one request over, with a body of JSON where it has one, and returns the status and the
+    /// body of the answer.
+    ///
+    /// # Errors
+    /// No answer came, and why. The engine may have got the request all the same.
+    fn exchange(
+        &self,
+        path: &str,
+        query: &[(&str, &str)],
+        body: Option<&str>,
+    ) -> Result<(u16, String), String>;
+}
+
+/// How requests get to the engine.
+enum Way {
+    /// Over sockets, as somebody.
+    Sockets(Identity),
+    /// By what a caller gave.
+    Given(Box<dyn Transport>),
+}
+
 /// Whom to ask, and as whom.
 pub struct Client {
     url: String,
-    identity: Identity,
+    way: Way,
 }
 
 impl Client {
@@ -65,7 +88,12 @@ impl Client {
         authority: Option<&Path>,
     ) -> Result<Self, Error> {
         let url = url.trim_end_matches('/').to_owned();
-        Ok(Self { url, identity: Identity::new(secret.into(), authority)? })
+        Ok(Self { url, way: Way::Sockets(Identity::new(secret.into(), authority)?) })
+    }
+
+    /// Asks by a transport, which says who asks; `name` stands for the URL in messages.
+    pub fn over(name: &str, transport: impl Transport + 'static) -> Self {
+        Self { url: name.to_owned(), way: Way::Given(Box::new(transport)) }
     }
 
     /// Whom it asks.
@@ -73,50 +101,76 @@ impl Client {
         &self.url
     }
 
-    fn read<T: DeserializeOwned>(
+    fn gone(&self, reason: &impl ToString) -> Error {
+        Error::NoEngine { url: self.url.clone(), reason: reason.to_string() }
+    }
+
+    /// What an answer over sockets consists of.
+    fn received(
         &self,
         answer: Result<ureq::http::Response<ureq::Body>, ureq::Error>,
-    ) -> Result<T, Error> {
-        let gone = |e: &dyn std::fmt::Display| Error::NoEngine {
-            url: self.url.clone(),
-            reason: e.to_string(),
-        };
+    ) -> Result<(u16, String), Error> {
         let mut answer = answer.map_err(|e| match refused_certificate(&e) {
             Some(reason) => Error::Certificate { url: self.url.clone(), reason },
-            None => gone(&e),
+            None => self.gone(&e),
         })?;
-        let status = answer.status();
-        let text = answer.body_mut().read_to_string().map_err(|e| gone(&e))?;
-        if status.is_success() {
+        let text = answer.body_mut().read_to_string().map_err(|e| self.gone(&e))?;
+        Ok((answer.status().as_u16(), text))
+    }
+
+    fn read<T: DeserializeOwned>(&self, (status, text): (u16, String)) -> Result<T, Error> {
+        if (200..300).contains(&status) {
             return serde_json::from_str(&text)
-                .map_err(|e| gone(&format!("something else does, or another version: {e}")));
+                .map_err(|e| self.gone(&format!("something else does, or another version: {e}")));
         }
         let body = serde_json::from_str::<ErrorBody>(&text).ok();
         let says = |reason| body.as_ref().is_some_and(|body| body.reason == reason);
         let (is_expired, is_certificate) = (says("expired"), says("certificate"));
+        let is_clock = says("clock");
         let said = body.map_or_else(|| format!("it answers {status}"), |body| body.message);
-        Err(match status.as_u16() {
+        Err(match status {
+            400 if is_clock => Error::Clock(said),
             401 if is_expired => Error::Expired { url: self.url.clone(), reason: said },
             401 if is_certificate => Error::Certificate { url: self.url.clone(), reason: said },
             401 => Error::Token { url: self.url.clone(), reason: said },
             403 => Error::NotAllowed { url: self.url.clone(), reason: said },
-            429 | 503 => Error::Later(said),
+            // A body that came too slowly comes sooner another time (408); and what stands between
+            // says by 500 to 599 that it does not get to the engine.
+            408 | 429 | 500..=599 => Error::Later(said),
             _ => Error::Refused(said),
         })
     }
 
     fn get<T: DeserializeOwned>(&self, path: &str, query: &[(&str, String)]) -> Result<T, Error> {
         let query = query.iter().map(|(name, value)| (*name, value.as_str()));
-        let (agent, token) = self.identity.now();
-        let request = agent.get(format!("{}{path}", self.url)).query_pairs(query);
-        self.read(with(request, token).call())
+        let answer = match &self.way {
+            Way::Sockets(identity) => {
+                let (agent, token) = identity.now();
+                let request = agent.get(format!("{}{path}", self.url)).query_pairs(query);
+                self.received(with(request, token).call())?
+            }
+            Way::Given(transport) => {
+                let query: Vec<_> = query.collect();
+                transport.exchange(path, &query, None).map_err(|e| self.gone(&e))?
+            }
+        };
+        self.read(answer)
     }
 
     fn post<T: DeserializeOwned>(&self, path: &str, body: &impl Serialize) -> Result<T, Error> {
         let text = serde_json::to_string(body).expect("what is sent is plain data");
-        let (agent, token) = self.identity.now();
-        let request = agent.post(format!("{}{path}", self.url)).content_type("application/json");
-        self.read(with(request, token).send(text))
+        let answer = match &self.way {
+            Way::Sockets(identity) => {
+                let (agent, token) = identity.now();
+                let request =
+                    agent.post(format!("{}{path}", self.url)).content_type("application/json");
+                self.received(with(request, token).send(text))?
+            }
+            Way::Given(transport) => {
+                transport.exchange(path, &[], Some(&text)).map_err(|e| self.gone(&e))?
+            }
+        };
+        self.read(answer)
     }
 
     /// How the engine does.

@@ -56,6 +56,9 @@ pub enum Error {
         /// What it said.
         reason: String,
     },
+    /// By the engine's clock, that of the asker is wrong, or was when it counted an interval.
+    #[error("the engine refuses what this clock says: {0}")]
+    Clock(String),
     /// The engine refused what was asked for.
     #[error("the engine refuses: {0}")]
     Refused(String),

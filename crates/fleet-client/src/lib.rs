@@ -17,7 +17,7 @@ mod secret;
 mod stand_in;
 
 pub use api::*;
-pub use client::{Client, Listing, WhatIfAsked};
+pub use client::{Client, Listing, Transport, WhatIfAsked};
 pub use error::Error;
 pub use secret::Secret;
 /// Arms, designs and what they show.

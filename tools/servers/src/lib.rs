@@ -108,7 +108,15 @@ impl Servers {
     /// # Panics
     /// They do not start, or `CI` is set and they are not there.
     pub fn for_tests() -> Option<Self> {
-        Self::for_tests_with(None)
+        Self::for_tests_with(Disk::Unsynced, None)
+    }
+
+    /// The same, on the disk when a commit returns.
+    ///
+    /// # Panics
+    /// As [`for_tests`](Self::for_tests).
+    pub fn synced_for_tests() -> Option<Self> {
+        Self::for_tests_with(Disk::Synced, None)
     }
 
     /// The same, in TLS.
@@ -116,16 +124,16 @@ impl Servers {
     /// # Panics
     /// As [`for_tests`](Self::for_tests).
     pub fn encrypted_for_tests(encryption: Encryption<'_>) -> Option<Self> {
-        Self::for_tests_with(Some(encryption))
+        Self::for_tests_with(Disk::Unsynced, Some(encryption))
     }
 
-    fn for_tests_with(encryption: Option<Encryption<'_>>) -> Option<Self> {
+    fn for_tests_with(disk: Disk, encryption: Option<Encryption<'_>>) -> Option<Self> {
         if let Err(why) = postgres_bin().and(nats_server()) {
             assert!(std::env::var_os("CI").is_none(), "CI needs both: {why}");
             eprintln!("skipped: {why}");
             return None;
         }
-        Some(Self::start_with(Disk::Unsynced, encryption).expect("they start"))
+        Some(Self::start_with(disk, encryption).expect("they start"))
     }
 
     /// Makes a database that nobody else has, and gives lines of an engine's configuration for it: `[store]`, and

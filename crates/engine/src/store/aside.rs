@@ -24,7 +24,9 @@ impl Aside {
     /// Those that are to be left out now.
     pub(crate) fn left_out(&self, now_ms: i64) -> Vec<i64> {
         let all = self.all();
-        all.iter().filter(|(_, (again, _))| now_ms < *again).map(|(id, _)| *id).collect()
+        // A clock that was set back must not make the wait longer.
+        let waits = |again: i64| (1..=AGAIN_MS).contains(&(again - now_ms));
+        all.iter().filter(|(_, (again, _))| waits(*again)).map(|(id, _)| *id).collect()
     }
 
     /// Sets one aside.

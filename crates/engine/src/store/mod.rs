@@ -25,6 +25,8 @@ pub use moving::Moved;
 pub(crate) use moving::{back_up, move_to};
 pub(crate) use postgres::{Notices, Postgres};
 pub(crate) use shared::Shared;
+#[cfg(test)]
+pub(crate) use sqlite::Cut;
 pub(crate) use sqlite::Sqlite;
 pub(crate) use study::{
     Begun, Candidate, CellRow, InStudy, Measured, MemberRow, NewStudy, Standing, Study, StudyKind,

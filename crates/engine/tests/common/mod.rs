@@ -101,6 +101,11 @@ impl Site {
         std::fs::write(&file, format!("{lines}\n{text}")).expect("it may be written");
     }
 
+    /// A token of one more edge of `tv`.
+    pub(crate) fn add_edge(&self, name: &str) -> String {
+        add_token(&self.config(), &NewToken::new(name, Role::Edge, &["tv"])).expect("a token")
+    }
+
     pub(crate) fn config(&self) -> PathBuf {
         self.folder.path().join("engine.toml")
     }

@@ -3,6 +3,8 @@
 #[path = "../common/mod.rs"]
 mod common;
 mod edge_outage;
+mod faults;
+mod proxy;
 mod studies;
 
 /// The tests start this program again as an engine.

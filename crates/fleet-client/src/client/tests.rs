@@ -21,7 +21,7 @@ fn told(answer: impl Fn() -> Reply + Send + 'static) -> Error {
 fn impatient(url: &str, within: Duration) -> Client {
     let agent = Agent::config_builder().http_status_as_error(false).timeout_global(Some(within));
     let identity = Identity::Token(Credential::text(""), agent.build().into());
-    Client { url: url.to_owned(), identity }
+    Client { url: url.to_owned(), way: Way::Sockets(identity) }
 }
 
 fn name() -> Name {
@@ -134,12 +134,12 @@ fn an_order_carries_the_version_that_the_operator_saw() {
 
 #[test]
 fn each_status_has_its_error_with_the_words_of_the_engine() {
-    for status in [400, 401, 403, 404, 409, 413, 422, 429, 500, 503] {
+    for status in [400, 401, 403, 404, 408, 409, 413, 422, 429, 500, 503] {
         let error = told(move || refusal(status, "the words of the engine"));
         let is_right = match status {
             401 => matches!(error, Error::Token { .. }),
             403 => matches!(error, Error::NotAllowed { .. }),
-            429 | 503 => matches!(error, Error::Later(_)),
+            408 | 429 | 500 | 503 => matches!(error, Error::Later(_)),
             _ => matches!(error, Error::Refused(_)),
         };
         assert!(is_right, "{status}: {error:?}");
@@ -149,7 +149,10 @@ fn each_status_has_its_error_with_the_words_of_the_engine() {
     assert!(error.contains("http://127.0.0.1:") && error.contains("token add"), "{error}");
     // A proxy in between answers in another form.
     let error = told(|| Reply::Of(502, "<html>Bad Gateway</html>".to_owned()));
-    assert!(matches!(&error, Error::Refused(why) if why.contains("502")), "{error:?}");
+    assert!(matches!(&error, Error::Later(why) if why.contains("502")), "{error:?}");
+    let clock = json!({ "reason": "clock", "message": "it is 300 s off" }).to_string();
+    let error = told(move || Reply::Of(400, clock.clone()));
+    assert!(matches!(&error, Error::Clock(why) if why.contains("300 s off")), "{error:?}");
 }
 
 #[test]

@@ -242,17 +242,23 @@ impl Book {
     }
 
     /// Adds what a connection saw under this version. Where the version changes within an interval, each is reported on
-    /// its own. What comes when the interval was reported is left out.
-    pub fn record(&mut self, key: &Key, version: u64, interval: Interval, seen: &Observation) {
-        let Some(known) = self.known.get(key) else { return };
-        let Some(force) = &known.force else { return };
+    /// its own. What comes when the interval was reported is left out, which is false.
+    pub fn record(
+        &mut self,
+        key: &Key,
+        version: u64,
+        interval: Interval,
+        seen: &Observation,
+    ) -> bool {
+        let Some(known) = self.known.get(key) else { return false };
+        let Some(force) = &known.force else { return false };
         // Counted by another length it would be of another year, and its end would never come.
         let begins = interval.start(force.interval);
         if begins > known.used_at + force.interval * 2 || begins + AGE_MAX < known.used_at {
-            return;
+            return false;
         }
         if self.reported.contains_key(&(key.clone(), interval)) {
-            return;
+            return false;
         }
         let length = force.interval;
         let next = force
@@ -266,6 +272,7 @@ impl Book {
         let recording = self.recordings.entry(of).or_insert_with(empty);
         recording.by_next &= next.is_some();
         recording.arms[next.unwrap_or(TREATMENT)].add(seen);
+        true
     }
 
     /// Reports of the intervals that ended at least `after` ago, which are over for this book; and

@@ -41,6 +41,7 @@ mod outbox;
 mod part;
 mod run;
 mod state;
+mod turns;
 
 pub use book::{Book, Ended, InForce, Observation};
 pub use part::{Measured, Part};
@@ -49,3 +50,4 @@ pub use state::StateError;
 pub use trimtab_fleet::{
     CONTROL, Configuration, Control, Interval, Key, Prefix, Report, ServiceName, Sketch,
 };
+pub use turns::Turns;

@@ -1,11 +1,11 @@
 //! The edge at work: a book, and two threads that talk to the engine.
 
 use std::collections::BTreeSet;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
-use std::time::{Duration as StdDuration, SystemTime, UNIX_EPOCH};
+use std::time::Duration as StdDuration;
 
 use serde_json::Value;
 use trimtab_fleet::{Configuration, Control, Interval, Key};
@@ -14,6 +14,7 @@ use trimtab_units::{Duration, Time};
 use super::book::{Book, InForce, Observation};
 use super::outbox::Outbox;
 use super::state::{State, StateError};
+use super::turns::Clock;
 use crate::{
     Client, ConfigurationItem, ConfigurationQuery, EXPIRES_SOON_MS, Error, Held, HostComparisons,
     Secret,
@@ -26,6 +27,8 @@ const WAIT_S: u32 = 30;
 /// Between tries when the engine does not answer: first, and at most.
 const RETRY: (StdDuration, StdDuration) =
     (StdDuration::from_millis(200), StdDuration::from_secs(10));
+/// The same at most, as the edge counts time.
+const LONGEST_WAIT: Duration = Duration::from_secs(10);
 /// Between looks for intervals that are over.
 const LOOK: StdDuration = StdDuration::from_millis(200);
 /// Connections hand in what they saw when they are looked at next, at most so long after the end of an interval.
@@ -78,7 +81,8 @@ pub struct Edge {
 }
 
 #[derive(Debug)]
-struct Shared {
+pub(super) struct Shared {
+    clock: Clock,
     book: Mutex<Book>,
     status: Mutex<Status>,
     /// What the host found by comparing its rules, until it is sent.
@@ -96,31 +100,57 @@ impl Edge {
     /// The folder cannot be used, `authority` has no certificate, or what it asks with cannot be
     /// read.
     pub fn start(options: &Options) -> Result<Self, StartError> {
+        Self::start_with(options, Clock::default())
+    }
+
+    /// The same by another clock, which says the time since 1970: for tests of clocks that are off.
+    ///
+    /// # Errors
+    /// As [`start`](Self::start).
+    pub fn start_by(
+        options: &Options,
+        clock: impl Fn() -> Time + Send + Sync + 'static,
+    ) -> Result<Self, StartError> {
+        Self::start_with(options, Clock::new(clock))
+    }
+
+    fn start_with(options: &Options, clock: Clock) -> Result<Self, StartError> {
         let client =
             Client::new(&options.engine, options.token.clone(), options.authority.as_deref())?;
-        let mut book = Book::default();
-        let (state, sequence) = State::open(&options.folder, &mut book, now())?;
-        let state = Arc::new(Keeper::new(state, sequence));
-        let mut edge = Self::of(book, Some(Arc::clone(&state)));
+        let (mut edge, reporting, following) = Self::parts(client, &options.folder, clock)?;
         edge.is_certified = matches!(options.token, Secret::Certificate { .. });
-        let (client, shared) = (Arc::new(client), Arc::clone(&edge.shared));
-        let (client2, shared2, state2) =
-            (Arc::clone(&client), Arc::clone(&shared), Arc::clone(&state));
-        spawn("edge-reports", move || Reporting::new(client, shared, state).run())?;
-        spawn("edge-configurations", move || follow(&client2, &shared2, &state2))?;
+        spawn("edge-reports", move || reporting.run())?;
+        spawn("edge-configurations", move || following.run())?;
         Ok(edge)
+    }
+
+    /// An edge, and what its threads do.
+    pub(super) fn parts(
+        client: Client,
+        folder: &Path,
+        clock: Clock,
+    ) -> Result<(Self, Reporting, Following), StateError> {
+        let mut book = Book::default();
+        let (state, sequence) = State::open(folder, &mut book, clock.now())?;
+        let keeper = Arc::new(Keeper::new(state, sequence));
+        let edge = Self::of(book, Some(Arc::clone(&keeper)), clock);
+        let (client, shared) = (Arc::new(client), Arc::clone(&edge.shared));
+        let reporting =
+            Reporting::new(Arc::clone(&client), Arc::clone(&shared), Arc::clone(&keeper));
+        Ok((edge, reporting, Following::new(client, shared, keeper)))
     }
 
     /// An edge that talks to nobody: it gets all it knows from [`learn`](Self::learn).
     pub fn alone() -> Self {
-        Self::of(Book::default(), None)
+        Self::of(Book::default(), None, Clock::default())
     }
 
-    fn of(book: Book, keeper: Option<Arc<Keeper>>) -> Self {
+    fn of(book: Book, keeper: Option<Arc<Keeper>>, clock: Clock) -> Self {
         Self {
             keeper,
             is_certified: false,
             shared: Arc::new(Shared {
+                clock,
                 book: Mutex::new(book),
                 status: Mutex::default(),
                 found: Mutex::default(),
@@ -135,7 +165,7 @@ impl Edge {
     pub fn in_force(&self, key: &Key) -> Option<Arc<InForce>> {
         let mut book = self.shared.book();
         let before = book.len();
-        let force = book.in_force(key, now());
+        let force = book.in_force(key, self.shared.now());
         let new = book.len() > before;
         drop(book);
         if new {
@@ -157,12 +187,13 @@ impl Edge {
 
     /// The interval that it is now, by the clock of this machine.
     pub fn interval(&self, force: &InForce) -> Interval {
-        Interval::at(now(), force.interval)
+        Interval::at(self.shared.now(), force.interval)
     }
 
     /// What one connection saw in an interval, all of it under one version of the configuration.
-    pub fn record(&self, key: &Key, version: u64, interval: Interval, seen: &Observation) {
-        self.shared.book().record(key, version, interval, seen);
+    /// False where it is left out, e.g. since the interval is reported already.
+    pub fn record(&self, key: &Key, version: u64, interval: Interval, seen: &Observation) -> bool {
+        self.shared.book().record(key, version, interval, seen)
     }
 
     /// The same of many connections at once: as whole, so that none of the reports goes out with a
@@ -176,7 +207,7 @@ impl Edge {
 
     /// Tells a configuration, as the engine would.
     pub fn learn(&self, key: Key, force: InForce) {
-        self.shared.book().learn(key, force, now());
+        self.shared.book().learn(key, force, self.shared.now());
     }
 
     /// The reports of all intervals until a time, which then go to nobody else: for an edge that is
@@ -208,9 +239,10 @@ impl Edge {
                 )
             });
         }
-        let soon = |at: &i64| *at < now_ms() + EXPIRES_SOON_MS;
+        let now_ms = self.shared.now_ms();
+        let soon = |at: &i64| *at < now_ms + EXPIRES_SOON_MS;
         if let Some(at) = status.expires_ms.filter(soon) {
-            let left_h = (at - now_ms()).max(0) / 3_600_000;
+            let left_h = (at - now_ms).max(0) / 3_600_000;
             status.trouble.get_or_insert_with(|| {
                 let (days, hours) = (left_h / 24, left_h % 24);
                 let (what, remedy) = match self.is_certified {
@@ -263,17 +295,16 @@ fn spawn(name: &'static str, work: impl FnOnce() + Send + 'static) -> Result<(),
         .map_err(|e| StartError::Thread(name, e.to_string()))
 }
 
-/// Since 1970. Intervals are counted from there, so that edges and engine agree on them.
-fn now() -> Time {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    Time::from_nanos(since.as_nanos() as u64)
-}
-
-fn now_ms() -> i64 {
-    (now().as_nanos() / 1_000_000) as i64
-}
-
 impl Shared {
+    /// Since 1970. Intervals are counted from there, so that edges and engine agree on them.
+    fn now(&self) -> Time {
+        self.clock.now()
+    }
+
+    fn now_ms(&self) -> i64 {
+        (self.now().as_nanos() / 1_000_000) as i64
+    }
+
     fn book(&self) -> MutexGuard<'_, Book> {
         self.book.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -313,7 +344,7 @@ impl Shared {
             let Some(interval) = length(&item.service) else { continue };
             match configuration(&item) {
                 Ok((key, configuration)) => {
-                    self.book().learn(key, InForce { configuration, interval }, now());
+                    self.book().learn(key, InForce { configuration, interval }, self.now());
                     changed = true;
                 }
                 Err(why) => self.status().trouble = Some(why),
@@ -364,7 +395,7 @@ fn read_control(from: &Value) -> Result<Control, String> {
 
 /// The state, shared by both threads.
 #[derive(Debug)]
-struct Keeper {
+pub(super) struct Keeper {
     /// The thread that has it keeps the latest book.
     state: Mutex<State>,
     /// Of the last batch that was made.
@@ -395,7 +426,8 @@ struct Lengths {
 
 impl Lengths {
     fn refresh(&mut self, client: &Client, shared: &Shared) -> Result<(), Error> {
-        if self.asked_at.is_some_and(|at| now().since(at) < SERVICES_AGAIN) {
+        let now = shared.now();
+        if self.asked_at.is_some_and(|at| now.since(at) < SERVICES_AGAIN) {
             return Ok(());
         }
         let answer = client.services()?;
@@ -411,7 +443,7 @@ impl Lengths {
             known.iter().for_each(|(service, length)| book.set_length(service, *length));
             self.known = known;
         }
-        self.asked_at = Some(now());
+        self.asked_at = Some(now);
         Ok(())
     }
 
@@ -420,40 +452,62 @@ impl Lengths {
     }
 }
 
-/// Waits for configurations that change, for as long as the edge is there.
-fn follow(client: &Client, shared: &Shared, keeper: &Keeper) {
-    let (mut lengths, mut retry, mut place) = (Lengths::default(), RETRY.0, 0);
-    while !shared.ends() {
+/// Waits for configurations that change.
+pub(super) struct Following {
+    client: Arc<Client>,
+    shared: Arc<Shared>,
+    keeper: Arc<Keeper>,
+    lengths: Lengths,
+    retry: StdDuration,
+    /// Which part of more aggregates than one question holds comes next.
+    place: usize,
+}
+
+impl Following {
+    fn new(client: Arc<Client>, shared: Arc<Shared>, keeper: Arc<Keeper>) -> Self {
+        let lengths = Lengths::default();
+        Self { client, shared, keeper, lengths, retry: RETRY.0, place: 0 }
+    }
+
+    /// For as long as the edge is there.
+    fn run(mut self) {
+        while !self.shared.ends() {
+            thread::sleep(self.turn());
+        }
+    }
+
+    /// Asks once; returns how long to rest before the next question.
+    pub(super) fn turn(&mut self) -> StdDuration {
+        let shared = &*self.shared;
         let have: Vec<Held> =
             shared.book().versions().filter(|(_, version)| version.is_some()).map(held).collect();
         if have.is_empty() {
-            thread::sleep(LOOK);
-            continue;
+            return LOOK;
         }
         // More than one question can hold take turns, and then nobody waits.
         let chunks = have.chunks(ASK_MAX);
         let wait_s = if chunks.len() == 1 { WAIT_S } else { 0 };
-        place = (place + 1) % chunks.len();
-        let have = have.chunks(ASK_MAX).nth(place).map(<[Held]>::to_vec).unwrap_or_default();
+        self.place = (self.place + 1) % chunks.len();
+        let have = have.chunks(ASK_MAX).nth(self.place).map(<[Held]>::to_vec).unwrap_or_default();
+        let lengths = &mut self.lengths;
         let asked = lengths
-            .refresh(client, shared)
-            .and_then(|()| client.configurations(&ConfigurationQuery { have, wait_s }));
+            .refresh(&self.client, shared)
+            .and_then(|()| self.client.configurations(&ConfigurationQuery { have, wait_s }));
         match asked {
             Ok(answer) => {
-                retry = RETRY.0;
+                self.retry = RETRY.0;
                 shared.status().trouble = None;
                 if shared.learn(answer.configurations, |service| lengths.of(service)) {
-                    keeper.keep(shared);
+                    self.keeper.keep(shared);
                 }
-                if wait_s == 0 {
-                    thread::sleep(LOOK);
-                }
+                if wait_s == 0 { LOOK } else { StdDuration::ZERO }
             }
             Err(error) => {
                 shared.status().trouble =
                     Some(format!("{error}; the last configurations stay in force"));
-                thread::sleep(retry);
-                retry = (retry * 2).min(RETRY.1);
+                let rest = self.retry;
+                self.retry = (self.retry * 2).min(RETRY.1);
+                rest
             }
         }
     }
@@ -464,7 +518,7 @@ fn held((key, version): (&Key, Option<u64>)) -> Held {
 }
 
 /// Sends what is over, and asks for what is unknown.
-struct Reporting {
+pub(super) struct Reporting {
     client: Arc<Client>,
     shared: Arc<Shared>,
     keeper: Arc<Keeper>,
@@ -494,26 +548,34 @@ impl Reporting {
     fn run(mut self) {
         while !self.shared.ends() {
             self.shared.wait(LOOK);
-            let reports = self.shared.book().close(now(), settle);
-            self.outbox.add(&reports);
-            if self.again.is_none_or(|again| now() >= again) {
-                match self.talk() {
-                    Ok(()) => {
-                        (self.again, self.retry) = (None, RETRY.0);
-                        self.trouble_is_over();
-                    }
-                    Err(error) => {
-                        self.told = Some(format!("{error}; reports wait for the engine"));
-                        self.shared.status().trouble.clone_from(&self.told);
-                        self.again =
-                            Some(now() + Duration::from_nanos(self.retry.as_nanos() as u64));
-                        self.retry = (self.retry * 2).min(RETRY.1);
-                    }
+            self.turn();
+        }
+    }
+
+    /// Closes what is over, and talks to the engine unless it is to be left alone for now.
+    pub(super) fn turn(&mut self) {
+        let now = self.shared.now();
+        let reports = self.shared.book().close(now, settle);
+        self.outbox.add(&reports);
+        // A clock that was set back must not make the wait longer.
+        let waits = |again: Time| now < again && again.since(now) <= LONGEST_WAIT;
+        if !self.again.is_some_and(waits) {
+            match self.talk() {
+                Ok(()) => {
+                    (self.again, self.retry) = (None, RETRY.0);
+                    self.trouble_is_over();
+                }
+                Err(error) => {
+                    self.told = Some(format!("{error}; reports wait for the engine"));
+                    self.shared.status().trouble.clone_from(&self.told);
+                    let rest = Duration::from_nanos(self.retry.as_nanos() as u64);
+                    self.again = Some(self.shared.now() + rest);
+                    self.retry = (self.retry * 2).min(RETRY.1);
                 }
             }
-            let mut status = self.shared.status();
-            (status.waiting, status.dropped) = (self.outbox.len(), self.outbox.dropped);
         }
+        let mut status = self.shared.status();
+        (status.waiting, status.dropped) = (self.outbox.len(), self.outbox.dropped);
     }
 
     /// Takes back the trouble of the tries before, but none that another part has told since.
@@ -534,8 +596,8 @@ impl Reporting {
         loop {
             // Larger than any before, also where what was kept is lost.
             let last = self.keeper.sequence.load(Ordering::Relaxed);
-            let next = (last + 1).max(now().as_nanos() / 1000);
-            let Some(batch) = self.outbox.batch(now_ms(), next) else { return Ok(()) };
+            let next = (last + 1).max(self.shared.now().as_nanos() / 1000);
+            let Some(batch) = self.outbox.batch(self.shared.now(), next) else { return Ok(()) };
             self.keeper.sequence.store(batch.sequence, Ordering::Relaxed);
             match self.client.report(batch) {
                 Ok(answer) => {
@@ -553,7 +615,15 @@ impl Reporting {
                     self.outbox.dropped += self.outbox.done() as u64;
                     return Err(error);
                 }
-                Err(error) => return Err(error),
+                // Where a clock is wrong for a while, these are taken when it is right again.
+                Err(error @ Error::Clock(_)) => {
+                    self.outbox.take_back();
+                    return Err(error);
+                }
+                Err(error) => {
+                    self.outbox.is_unsure();
+                    return Err(error);
+                }
             }
         }
     }
@@ -572,14 +642,14 @@ impl Reporting {
     }
 
     fn ask_for_unknown(&mut self) -> Result<(), Error> {
-        let unknown = self.shared.book().to_ask(now(), ASK_MAX);
+        let unknown = self.shared.book().to_ask(self.shared.now(), ASK_MAX);
         if unknown.is_empty() {
             return Ok(());
         }
         self.lengths.refresh(&self.client, &self.shared)?;
         let have = unknown.iter().map(|key| held((key, None))).collect();
         let answer = self.client.configurations(&ConfigurationQuery { have, wait_s: 0 })?;
-        self.shared.book().asked(&unknown, now());
+        self.shared.book().asked(&unknown, self.shared.now());
         let lengths = &self.lengths;
         if self.shared.learn(answer.configurations, |service| lengths.of(service)) {
             self.keeper.keep(&self.shared);

@@ -39,11 +39,11 @@ const PATIENCE: Duration = Duration::from_secs(1200);
 
 type Note<'a> = &'a mut dyn FnMut(Figure);
 
-fn figure(name: impl Into<String>, value: f64, unit: &'static str) -> Figure {
+pub(crate) fn figure(name: impl Into<String>, value: f64, unit: &'static str) -> Figure {
     Figure { name: name.into(), value, unit }
 }
 
-fn median(mut values: Vec<f64>) -> f64 {
+pub(crate) fn median(mut values: Vec<f64>) -> f64 {
     values.sort_by(f64::total_cmp);
     values.get(values.len() / 2).copied().unwrap_or(f64::NAN)
 }

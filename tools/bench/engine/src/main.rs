@@ -3,12 +3,13 @@
 
 mod cases;
 mod load;
+mod polls;
 mod process;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use clap::{Parser, Subcommand};
+use clap::{Parser, Subcommand, ValueEnum};
 use serde::Serialize;
 
 /// What the engine takes.
@@ -33,11 +34,30 @@ struct Cli {
     /// How often the ways are compared
     #[arg(long, default_value_t = 3, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     rounds: u64,
+    /// Edges that wait for changes at the same time
+    #[arg(long, default_value_t = 10_000, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=15_000))]
+    polls: u64,
+    /// Measure this part alone
+    #[arg(long, value_name = "PART")]
+    only: Option<Part>,
     /// Write the figures to this file, too
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
     #[command(subcommand)]
     role: Option<Role>,
+}
+
+/// What is measured, in parts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Part {
+    /// Many aggregates in one process
+    Aggregates,
+    /// Aggregates of which much is remembered
+    LongLived,
+    /// Edges that wait for changes
+    Polls,
+    /// A file compared with PostgreSQL, with and without NATS
+    Ways,
 }
 
 #[derive(Debug, Subcommand)]
@@ -87,9 +107,19 @@ fn measure(cli: &Cli) -> Result<(), String> {
         println!("{:<62} {:>12.3} {}", figure.name, figure.value, figure.unit);
         figures.push(figure);
     };
-    cases::many_aggregates(cli.aggregates, &mut note)?;
-    cases::long_lived(cli, &mut note)?;
-    cases::ways(cli, &mut note)?;
+    let wanted = |part| cli.only.is_none_or(|only| only == part);
+    if wanted(Part::Aggregates) {
+        cases::many_aggregates(cli.aggregates, &mut note)?;
+    }
+    if wanted(Part::LongLived) {
+        cases::long_lived(cli, &mut note)?;
+    }
+    if wanted(Part::Polls) {
+        polls::long_polls(cli.polls, &mut note)?;
+    }
+    if wanted(Part::Ways) {
+        cases::ways(cli, &mut note)?;
+    }
     if let Some(path) = &cli.json {
         let record = Record {
             schema: "trimtab.engine-bench/1",

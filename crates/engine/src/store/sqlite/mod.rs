@@ -6,6 +6,8 @@
 mod accept;
 mod audit;
 mod close;
+#[cfg(test)]
+mod faults;
 mod orders;
 mod schema;
 mod shapes;
@@ -25,6 +27,8 @@ use rusqlite::{
 
 use self::accept::{Known, accept_one};
 use self::audit::write_audit;
+#[cfg(test)]
+pub(crate) use self::faults::Cut;
 use self::shapes::FileShapes;
 use trimtab_fleet_client::{Audit, Counts, Damaged, Hold, Name};
 
@@ -49,6 +53,8 @@ pub(crate) struct Sqlite {
     seen: Mutex<Seen>,
     aside: Aside,
     latency: OnceLock<Latency>,
+    #[cfg(test)]
+    faults: faults::Faults,
 }
 
 pub(super) struct Writer {
@@ -84,6 +90,8 @@ impl Sqlite {
             seen: Mutex::default(),
             aside: Aside::default(),
             latency: OnceLock::new(),
+            #[cfg(test)]
+            faults: faults::Faults::default(),
         })
     }
 
@@ -105,6 +113,8 @@ impl Sqlite {
         ask: impl FnOnce(&Connection) -> rusqlite::Result<T>,
     ) -> Result<T, StoreError> {
         let _timed = self.latency.get().map(Latency::read);
+        #[cfg(test)]
+        self.faults.begin().map_err(|e| self.fail("read", &e))?;
         let idle = self.readers.lock().unwrap_or_else(PoisonError::into_inner).pop();
         let done = idle.map_or_else(|| self.new_reader(), Ok).and_then(|db| Ok((ask(&db)?, db)));
         let (answer, db) = done.map_err(|e| self.fail("read", &e))?;
@@ -127,9 +137,19 @@ impl Sqlite {
         let _timed = self.latency.get().map(Latency::write);
         let mut writer = self.writer();
         let Writer { db, known } = &mut *writer;
-        let done = db
-            .transaction_with_behavior(TransactionBehavior::Immediate)
-            .and_then(|tx| act(&tx, known).and_then(|done| tx.commit().map(|()| done)));
+        let write = || -> rusqlite::Result<T> {
+            #[cfg(test)]
+            self.faults.begin()?;
+            let tx = db.transaction_with_behavior(TransactionBehavior::Immediate)?;
+            let done = act(&tx, known)?;
+            #[cfg(test)]
+            self.faults.commit(Cut::Before)?;
+            tx.commit()?;
+            #[cfg(test)]
+            self.faults.commit(Cut::After)?;
+            Ok(done)
+        };
+        let done = write();
         done.map_err(|e| {
             // They may name what was rolled back.
             known.clear();

@@ -11,6 +11,10 @@ use super::*;
 use crate::ReportBatch;
 use crate::stand_in::{Reply, Request, StandIn, ok, refusal, wait_until};
 
+fn now() -> Time {
+    Clock::default().now()
+}
+
 const SECOND: Duration = Duration::from_secs(1);
 /// What an engine with intervals of a second has.
 const SERVICES: &str = "/v1/services";
@@ -62,7 +66,7 @@ fn reporting(engine: &StandIn) -> (Reporting, tempfile::TempDir) {
     let folder = tempfile::tempdir().unwrap();
     let mut book = Book::default();
     let (state, sequence) = State::open(folder.path(), &mut book, now()).unwrap();
-    let edge = Edge::of(book, None);
+    let edge = Edge::of(book, None, Clock::default());
     let keeper = Keeper::new(state, sequence);
     let client = Client::new(&engine.url, "secret", None).unwrap();
     let shared = Arc::clone(&edge.shared);
@@ -83,7 +87,7 @@ fn what_is_in_force_is_kept_when_an_edge_is_dropped() {
     let (state, sequence) = State::open(folder.path(), &mut book, now()).unwrap();
     let key: Key = "tv/203.0.113.0/24".parse().unwrap();
     book.learn(key.clone(), force(3, SECOND), now());
-    drop(Edge::of(book, Some(Arc::new(Keeper::new(state, sequence)))));
+    drop(Edge::of(book, Some(Arc::new(Keeper::new(state, sequence))), Clock::default()));
     let mut book = Book::default();
     State::open(folder.path(), &mut book, now()).unwrap();
     assert_eq!(book.in_force(&key, now()).unwrap().configuration.version, 3);
@@ -198,6 +202,27 @@ fn a_batch_that_the_engine_never_takes_is_not_in_the_way_of_the_next() {
         let sent: Vec<ReportBatch> = engine.asked_of(REPORTS).iter().map(batch).collect();
         assert!(sent[1].sequence > sent[0].sequence, "{sent:?}");
     }
+}
+
+/// While its clock is wrong nothing is taken, and nothing given up. Right again, what it counted for
+/// later waits for its time, and the rest goes out.
+#[test]
+fn reports_wait_while_the_engine_refuses_what_the_clock_says() {
+    let mut refuses = true;
+    let engine = StandIn::new(move |request| match request.path() {
+        SERVICES => services(),
+        _ if std::mem::take(&mut refuses) => {
+            let body = json!({ "reason": "clock", "message": "it is 300 s off" });
+            Reply::Of(400, body.to_string())
+        }
+        _ => kept(batch(request).reports.len()),
+    });
+    let (mut reporting, _folder) = reporting(&engine);
+    add_reports(&mut reporting, &["tv"]);
+    assert!(matches!(reporting.talk(), Err(Error::Clock(_))));
+    assert_eq!((reporting.outbox.len(), reporting.outbox.dropped), (1, 0));
+    reporting.talk().unwrap();
+    assert_eq!((reporting.outbox.len(), reporting.shared.status().kept), (0, 1));
 }
 
 #[test]
