@@ -157,6 +157,9 @@ class Cluster:
                 version = self.ray.get(call, timeout=NODE_ANSWER_S)
             except metadata.PackageNotFoundError:
                 raise ClusterError(f"node {name} has no Trimtab: {INSTALL}") from None
+            except self.ray.exceptions.TaskUnschedulableError:
+                # It left the cluster meanwhile.
+                continue
             except self.ray.exceptions.RayError as problem:
                 raise ClusterError(
                     f"node {name} does not answer: {problem}; mend it or take it out of the cluster"
