@@ -130,6 +130,8 @@ pub(super) struct Ledger {
     begin_ms: i64,
     /// Of each edge.
     recorded: [BTreeSet<Identity>; EDGES],
+    /// Those of them whose interval is by a clock that was off.
+    misplaced: [BTreeSet<Identity>; EDGES],
     /// When somebody had to wait, in ms since 1970: from, to.
     stirred: Vec<(Scope, i64, i64)>,
     /// Decisions as they were seen, by aggregate and interval.
@@ -138,12 +140,25 @@ pub(super) struct Ledger {
 
 impl Ledger {
     pub(super) fn new(begin_ms: i64) -> Self {
-        let recorded = std::array::from_fn(|_| BTreeSet::new());
-        Self { begin_ms, recorded, stirred: Vec::new(), seen: BTreeMap::new() }
+        let none = || std::array::from_fn(|_| BTreeSet::new());
+        let (recorded, misplaced) = (none(), none());
+        Self { begin_ms, recorded, misplaced, stirred: Vec::new(), seen: BTreeMap::new() }
     }
 
-    pub(super) fn recorded(&mut self, edge: usize, key: &Key, interval: Interval, version: u64) {
-        let of = (key.prefix.to_string(), interval.0 as i64 * INTERVAL_MS, version);
+    /// An edge recorded this in this second. Its clock may have been off.
+    pub(super) fn recorded(
+        &mut self,
+        (edge, now_s): (usize, i64),
+        key: &Key,
+        interval: Interval,
+        version: u64,
+    ) {
+        let begins_ms = interval.0 as i64 * INTERVAL_MS;
+        let of = (key.prefix.to_string(), begins_ms, version);
+        let now_ms = self.begin_ms + now_s * 1000;
+        if !(begins_ms..begins_ms + INTERVAL_MS).contains(&now_ms) {
+            self.misplaced[edge].insert(of.clone());
+        }
         self.recorded[edge].insert(of);
     }
 
@@ -234,7 +249,8 @@ impl Ledger {
         let prefix = prefix(aggregate);
         let mut prompt = BTreeSet::new();
         for (n, recorded) in self.recorded.iter().enumerate() {
-            for (_, interval, _) in recorded.iter().filter(|(of, ..)| *of == prefix) {
+            let placed = recorded.difference(&self.misplaced[n]);
+            for (_, interval, _) in placed.filter(|(of, ..)| *of == prefix) {
                 let due_ms = interval + INTERVAL_MS + GRACE_MS + PROMPT_MS;
                 let waits = [Scope::All, Scope::Edge(n), Scope::Aggregate(aggregate)]
                     .into_iter()

@@ -163,7 +163,7 @@ impl World {
             let seen = Observation { throughput, ..Observation::default() };
             let (version, interval) = (force.configuration.version, edge.interval(&force));
             if edge.record(&key, version, interval, &seen) {
-                self.ledger.recorded(n, &key, interval, version);
+                self.ledger.recorded((n, self.now_s), &key, interval, version);
             }
         }
     }
