@@ -42,7 +42,7 @@ pub(super) fn name(prefix: &str) -> Name {
 
 /// Whether an edge has traffic of an aggregate: each edge of four, each aggregate at two edges.
 pub(super) fn serves(edge: usize, aggregate: usize) -> bool {
-    (edge + aggregate) % EDGES != 0
+    !(edge + aggregate).is_multiple_of(EDGES)
 }
 
 /// An edge, and its link to the engine.
@@ -170,11 +170,11 @@ impl World {
 
     fn set_clocks(&self) {
         let off_ms = |place: Place| {
-            let own = self.active.iter().filter_map(|one| match one.fault.kind {
+            let mut own = self.active.iter().filter_map(|one| match one.fault.kind {
                 Kind::Clock(of, off_ms) if of == place => Some(off_ms),
                 _ => None,
             });
-            own.last().unwrap_or(0)
+            own.next_back().unwrap_or(0)
         };
         let now_ms = BEGIN_MS + self.now_s * 1000;
         self.host.clock.store(now_ms + off_ms(Place::Engine), Ordering::Relaxed);
