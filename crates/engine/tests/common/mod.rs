@@ -63,13 +63,22 @@ impl Site {
     }
 
     /// The same with another store than a file.
-    pub(crate) fn with_store((port, grace, settings): (u16, &str, &str), store: &str) -> Self {
+    pub(crate) fn with_store(by: (u16, &str, &str), store: &str) -> Self {
+        Self::with_intervals("1s", by, store)
+    }
+
+    /// The same with intervals of another length.
+    pub(crate) fn with_intervals(
+        length: &str,
+        (port, grace, settings): (u16, &str, &str),
+        store: &str,
+    ) -> Self {
         let folder = tempfile::tempdir().expect("a folder");
         let services = folder.path().join("services");
         std::fs::create_dir(&services).expect("a folder");
         let service = |name: &str| {
             format!(
-                "name = \"{name}\"\ninterval = \"1s\"\nreward = \"mean(throughput)\"\n[knobs]\n\
+                "name = \"{name}\"\ninterval = \"{length}\"\nreward = \"mean(throughput)\"\n[knobs]\n\
                  gamma = {{ min = 1, max = 5000, scale = \"log\" }}\n\
                  startup_rate_max = {{ min = 1, max = 1000, scale = \"log\" }}\n[safe]\nstartup_rate_max = 20\n"
             )

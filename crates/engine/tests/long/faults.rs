@@ -99,11 +99,8 @@ impl World {
         let line = store.lines().find_map(|line| line.strip_prefix("postgres = ")).expect("a line");
         let database = line.trim_matches('"').to_owned();
         let limits = "[limits]\nrequests_per_second = 1000";
-        let site = Site::with_store((0, &format!("{GRACE_S}s"), limits), &store);
-        let service = site.folder.path().join("services/tv.toml");
-        let text = std::fs::read_to_string(&service).expect("a service");
-        let text = text.replace("\"1s\"", &format!("\"{INTERVAL_S}s\""));
-        std::fs::write(&service, text).expect("a service");
+        let (length, grace) = (format!("{INTERVAL_S}s"), format!("{GRACE_S}s"));
+        let site = Site::with_intervals(&length, (0, &grace, limits), &store);
         let engine = site.start();
         let tokens = [site.edge.clone(), site.add_edge("edge-2")];
         let clients = PREFIXES
