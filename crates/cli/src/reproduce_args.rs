@@ -38,7 +38,7 @@ pub(crate) struct Reproduce {
     #[arg(long, value_name = "FILE", conflicts_with_all = ["figures", "list", "page", "json", "quick"])]
     pub(crate) record: Option<PathBuf>,
 
-    /// One seed, half a minute, and three points of the grid at most: shows that a figure runs, and
+    /// One seed, half a minute, and six points of the grid at most: shows that a figure runs, and
     /// says little of the paper
     #[arg(long)]
     pub(crate) quick: bool,

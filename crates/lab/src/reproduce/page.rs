@@ -20,7 +20,7 @@ pub fn page(entries: &[Entry], record: &Record) -> String {
          `trimtab reproduce --page` makes this page from `scenarios/papers/*.toml`. `trimtab reproduce\n\
          NAME` runs a figure, draws it, and prints the paper's number, ours and a verdict. Without a\n\
          name it runs all. Results lie in the folder `--out`; a figure that has its result there is not\n\
-         run again. `--quick` keeps one seed, three points and half a minute: it shows that a figure\n\
+         run again. `--quick` keeps one seed, six points and half a minute: it shows that a figure\n\
          runs, and says little of the paper.\n\n\
          Ours *agrees* from the band's lower end on. It is *smaller* below that, in the paper's\n\
          direction. It *contradicts* beyond, or where the interval holds no change and rules out\n\

@@ -12,7 +12,7 @@ use crate::report::figure::Panels;
 use crate::scenario::{AppKind, Given, Scenario, ScenarioError, TransportKind, quantity};
 
 /// Points of the grid that a quick run keeps at most.
-const QUICK_POINTS: u32 = 3;
+const QUICK_POINTS: u32 = 6;
 
 /// How long a quick run lasts at most, after what its results leave out.
 const QUICK_DURATION: Duration = Duration::from_secs(30);
