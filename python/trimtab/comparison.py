@@ -200,8 +200,8 @@ def compare(
         trimtab.cluster.ClusterError: The cluster cannot be used.
 
     """
-    given = {key: value for key, value in locals().items() if key != "ray" and _is_given(value)}
-    words = [f"{key}={_repr(value)}" for key, value in given.items()]
+    given = {key: value for key, value in locals().items() if key != "ray"}
+    words = [f"{key}={_repr(value)}" for key, value in given.items() if _is_given(value)]
     call = f"trimtab.compare({', '.join(words)})"
     plan = planned(**{key: value for key, value in given.items() if key not in EFFORT})
     if ray is not None:
