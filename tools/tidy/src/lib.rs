@@ -3,7 +3,8 @@
 //! Five checks, one module each: [`files`] reads every tracked file, [`includes`] keeps what a crate
 //! compiles in its folder, [`links`] follows every link of the documentation, [`dependencies`] holds
 //! what we depend on against `deny.toml`, and [`words`] counts the words that are out. Each is a pure
-//! function from text to [`Finding`]s, so that `tests/` can show that it finds something, and then run it on the repository.
+//! function from text to [`Finding`]s, so that `tests/` can show that it finds something, and then run
+//! it on the repository.
 
 pub mod dependencies;
 pub mod files;
