@@ -320,6 +320,12 @@ pub(crate) struct FleetSimulate {
     #[arg(long, value_name = "TIME")]
     pub(crate) duration: Option<Duration>,
 
+    /// After this time of the run, e.g. 24h, aggregates that the log shows to share a bottleneck are
+    /// one, as if a person followed `trimtab engine shared`; at least 10 aggregates with 48 intervals
+    /// are needed [default: never]
+    #[arg(long, value_name = "TIME")]
+    pub(crate) together_after: Option<Duration>,
+
     /// Add a scheme that another program computes. The program is started for each aggregate, reads
     /// `{"begin": …}`, `{"choose": CONTEXT}` and `{"learn": …}` line by line, and answers each
     /// `choose` with a list of numbers from 0 to 1, one for each knob

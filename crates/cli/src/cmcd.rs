@@ -10,7 +10,7 @@ use std::time::{Duration as StdDuration, Instant, SystemTime, UNIX_EPOCH};
 use trimtab_cmcd::{
     Door, Fields, ListenOptions, Listener, Memory, More, Place, Reader, Row, Source, Table, Tail,
 };
-use trimtab_fleet_client::edge::{Edge, Options};
+use trimtab_fleet_client::edge::{Edge, Options, Together, TogetherError};
 use trimtab_lab::run::pool::INTERRUPTED;
 use trimtab_units::{Duration, Time};
 
@@ -37,7 +37,15 @@ fn reader(lines: &Lines, service: &str) -> Result<Reader, Failure> {
         fields.rename(name).map_err(|e| Failure::input(format!("--field {e}")))?;
     }
     let service = service.parse().map_err(Failure::input)?;
-    Ok(Reader { service, prefix: lines.prefix, path: lines.path.clone(), fields })
+    let together = match &lines.together {
+        None => Together::default(),
+        Some(file) => {
+            let text = std::fs::read_to_string(file).map_err(|e| cannot("read", file, &e))?;
+            let wrong = |e: TogetherError| Failure::input(format!("{}, {e}", file.display()));
+            Together::parse(&text).map_err(wrong)?
+        }
+    };
+    Ok(Reader { service, prefix: lines.prefix, together, path: lines.path.clone(), fields })
 }
 
 fn cannot(what: &str, path: &Path, e: &std::io::Error) -> Failure {

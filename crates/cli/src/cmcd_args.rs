@@ -84,6 +84,9 @@ pub(crate) struct Lines {
     /// them
     #[arg(long, value_name = "BITS,BITS", default_value = "24,48", value_parser = prefix)]
     pub(crate) prefix: [u8; 2],
+    /// A file of prefixes that are one aggregate, as the agent's rule has it [default: none]
+    #[arg(long, value_name = "FILE")]
+    pub(crate) together: Option<PathBuf>,
     /// Name of a field of JSON, e.g. address=client_ip; may be given several times [default: names
     /// of nginx's variables]
     #[arg(long, value_name = "FIELD=NAME")]

@@ -20,6 +20,7 @@ use crate::study_args::{ExperimentCommand, RolloutCommand};
   trimtab engine aggregates 203.0.113
   trimtab engine explain tv/203.0.113.0/24
   trimtab engine what-if tv --algorithm bbr
+  trimtab engine shared tv > together.txt
   trimtab engine pin tv/203.0.113.0/24 gamma=900 --reason 'trouble at the peer'
   trimtab engine pin tv/203.0.113.0/24 --algorithm bbr
   trimtab engine pause tv/203.0.112.0/20 --within --dry-run
@@ -91,6 +92,17 @@ pub(crate) enum EngineCommand {
         algorithm: Option<String>,
         /// Decisions of each aggregate that are read, the latest ones, up to 10000
         #[arg(long, value_name = "N", default_value_t = 1000)]
+        last: usize,
+        #[command(flatten)]
+        ask: AskEngine,
+    },
+    /// Find aggregates that share a bottleneck, by how their round-trip times move together. Prints
+    /// the lines of the file that edges read (`together`): remarks, and a line for each group.
+    Shared {
+        /// The service, e.g. tv
+        service: String,
+        /// Decisions of each aggregate that are read, the latest ones, up to 10000
+        #[arg(long, value_name = "N", default_value_t = 200)]
         last: usize,
         #[command(flatten)]
         ask: AskEngine,

@@ -28,6 +28,9 @@ fn simulated(args: &FleetSimulate) -> Result<(), Failure> {
     scenario.aggregates = args.aggregates.unwrap_or(scenario.aggregates);
     scenario.connections = args.connections.unwrap_or(scenario.connections);
     scenario.duration = args.duration.unwrap_or(scenario.duration);
+    if let Some(after) = args.together_after {
+        scenario = scenario.joining(after).map_err(Failure::input)?;
+    }
     let patience = std::time::Duration::from_nanos(args.scheme_timeout.as_nanos());
     let schemes: Vec<_> =
         args.scheme.iter().map(|(name, command)| scheme(name, command, patience)).collect();

@@ -289,7 +289,8 @@ mod tests {
     fn door() -> Door {
         let service = "tv".parse().unwrap();
         let (path, fields) = (String::new(), Fields::default());
-        let reader = Reader { service, prefix: [24, 48], path, fields };
+        let (prefix, together) = ([24, 48], trimtab_fleet_client::edge::Together::default());
+        let reader = Reader { service, prefix, together, path, fields };
         Door::new(Edge::alone(), reader, WAIT)
     }
 

@@ -6,7 +6,7 @@ use std::net::IpAddr;
 use serde_json::{Map, Value};
 use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
-use trimtab_fleet_client::edge::{Key, Prefix, ServiceName};
+use trimtab_fleet_client::edge::{Key, Prefix, ServiceName, Together};
 use trimtab_units::{Duration, Time};
 
 use crate::{Cmcd, CmcdError};
@@ -237,6 +237,8 @@ pub struct Reader {
     /// Bits of the client's address that aggregates are distinguished by: of IPv4, and of IPv6; as
     /// the rule of the agent has them. At most 32 and 128.
     pub prefix: [u8; 2],
+    /// Prefixes of so many bits that are one aggregate, as the rule has them.
+    pub together: Together,
     /// Only requests whose path begins with this count.
     pub path: String,
     /// What the fields of JSON are named.
@@ -257,7 +259,8 @@ impl Reader {
 
     /// The aggregate of a client.
     pub fn key(&self, address: IpAddr) -> Key {
-        Key { service: self.service.clone(), prefix: Prefix::of(address, self.prefix) }
+        let prefix = self.together.of(Prefix::of(address, self.prefix));
+        Key { service: self.service.clone(), prefix }
     }
 }
 
@@ -328,7 +331,8 @@ mod tests {
     fn what_counts_is_served_has_cmcd_and_is_of_the_path() {
         let service: ServiceName = "tv".parse().unwrap();
         let fields = Fields::default();
-        let reader = Reader { service, prefix: [24, 48], path: "/tv/".to_owned(), fields };
+        let (prefix, together, path) = ([24, 48], Together::default(), "/tv/".to_owned());
+        let reader = Reader { service, prefix, together, path, fields };
         let key = |text: &str| reader.read(text).unwrap().map(|(key, _)| key.to_string());
         assert_eq!(key(COMBINED).as_deref(), Some("tv/203.0.113.0/24"));
         assert_eq!(key(JSON).as_deref(), Some("tv/2001:db8::/48"));

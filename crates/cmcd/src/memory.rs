@@ -159,7 +159,8 @@ mod tests {
     /// As `trimtab cmcd follow` starts.
     fn start(folder: &Path, now: Time, version: u64) -> Process {
         let (service, path) = ("tv".parse().unwrap(), String::new());
-        let reader = Reader { service, prefix: [24, 48], path, fields: Fields::default() };
+        let (prefix, together) = ([24, 48], trimtab_fleet_client::edge::Together::default());
+        let reader = Reader { service, prefix, together, path, fields: Fields::default() };
         let mut memory = Memory::open(folder);
         let tail = Tail::resume(&folder.join("log"), memory.place()).unwrap();
         let mut door = Door::new(Edge::alone(), reader, WAIT);

@@ -139,7 +139,8 @@ mod tests {
     #[test]
     fn a_log_has_rows_by_interval_and_subnet() {
         let (service, path) = ("tv".parse().unwrap(), String::new());
-        let reader = Reader { service, prefix: [24, 48], path, fields: Fields::default() };
+        let (prefix, together) = ([24, 48], trimtab_fleet_client::edge::Together::default());
+        let reader = Reader { service, prefix, together, path, fields: Fields::default() };
         let mut table = Table::new(reader, Duration::from_secs(60));
         for (second, address, cmcd) in [
             (0, "203.0.113.7", "bl=0,br=1000,d=4000,ot=v,sid=\"a\",su"),

@@ -55,6 +55,6 @@ pub use store::{AuditCheck, AuditMark, Moved, StoreError, Tampered};
 pub use study_tables::{experiment_text, experiments_text, rollout_text, rollouts_text};
 pub use tables::{
     aggregate_text, aggregates_text, audit_check_text, audit_text, bulk_text, comparisons_text,
-    explain_text, moved_text, safe_text, status_text, tokens_text, what_if_text,
+    explain_text, moved_text, safe_text, shared_text, status_text, tokens_text, what_if_text,
 };
 pub use tokens::{add_token, list_tokens, revoke_token, rotate_token};

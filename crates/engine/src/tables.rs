@@ -4,10 +4,11 @@ use std::fmt::Write as _;
 
 use comfy_table::{CellAlignment, Table};
 use serde_json::Value;
+use trimtab_fleet::Sharing;
 use trimtab_fleet_client::experiment::Effect;
 use trimtab_fleet_client::{
     AggregateBody, AggregatesBody, AuditBody, BulkBody, BulkChange, BulkState, ComparisonsBody,
-    DecisionsBody, Expiring, SafeBody, SafeOrder, StatusBody, Token, WhatIfBody,
+    DecisionsBody, Expiring, SafeBody, SafeOrder, SharedBody, StatusBody, Token, WhatIfBody,
 };
 
 use crate::certified::CERTIFIED;
@@ -304,6 +305,28 @@ pub fn what_if_text(body: &WhatIfBody) -> String {
         found.unrewarded,
         found.impossible,
     )
+}
+
+/// Which aggregates share bottlenecks, as the file that edges read.
+pub fn shared_text(body: &SharedBody) -> String {
+    let Sharing { aggregates, left_out, pairs, found } = &body.sharing;
+    let mut text = format!(
+        "# {}: {} of {pairs} pairs of {aggregates} aggregates share a bottleneck; {left_out} \
+         aggregates have too few intervals\n",
+        body.service,
+        found.len()
+    );
+    for shared in found {
+        let [first, second] = shared.halves;
+        let _ = writeln!(
+            text,
+            "# {} and {}: rank correlation {:.2} in {} intervals, {first:.2} and {second:.2} in \
+             their halves",
+            shared.one, shared.other, shared.correlation, shared.intervals
+        );
+    }
+    body.together.iter().for_each(|line| text.push_str(&format!("{line}\n")));
+    text
 }
 
 /// The audit log.

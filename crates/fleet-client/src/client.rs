@@ -12,7 +12,7 @@ use crate::api::{
     ConfigurationAnswer, ConfigurationQuery, DecisionsBody, Done, EndSafe, ErrorBody,
     ExperimentBody, ExperimentsBody, Hold, HostComparisons, Name, NewExperiment, NewRollout,
     NewSafe, OrderBody, ReportAnswer, ReportBatch, RolloutBody, RolloutOrder, RolloutsBody,
-    SafeBody, ServicesBody, StatusBody, StopExperiment, WhatIfBody,
+    SafeBody, ServicesBody, SharedBody, StatusBody, StopExperiment, WhatIfBody,
 };
 use crate::error::Error;
 use crate::identity::Identity;
@@ -250,6 +250,14 @@ impl Client {
         }
         query.push(("last", asked.last.to_string()));
         self.get("/v1/what-if", &query)
+    }
+
+    /// Which aggregates of a service share bottlenecks, by the last so many decisions of each.
+    ///
+    /// # Errors
+    /// The engine is not there, or refuses, also where its decisions show too little of it.
+    pub fn shared(&self, service: &str, last: usize) -> Result<SharedBody, Error> {
+        self.get("/v1/shared", &[("service", service.to_owned()), ("last", last.to_string())])
     }
 
     /// Pauses, resumes, pins or rolls back an aggregate.

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 use trimtab_qoe::AggregateFormula;
-use trimtab_qoe::Statistic;
+use trimtab_qoe::{Statistic, StatisticKind};
 use trimtab_steer::customize::{Cell, Chance, Known, Learner, Point, Purpose, Reward, Trial};
 
 use crate::control::Control;
@@ -17,6 +17,9 @@ use crate::{
     Algorithms, Chosen, Configuration, Context, Decision, Harm, Interval, Key, KnobRange, Observed,
     Odds, RewardSource, Service, SideBySide, Summary,
 };
+
+/// Their means are kept of each interval, since they tell of the bottleneck.
+const OF_BOTTLENECK: [&str; 2] = ["rtt", "loss"];
 
 /// Intervals that may be open at a time: reports of the latest ones may still come.
 pub const OPEN_MAX: usize = 4;
@@ -720,6 +723,8 @@ fn statistics(service: &Service, summary: &Summary) -> Vec<(String, f64)> {
         .chain(service.guards().iter().map(crate::Guard::formula));
     let mut read: Vec<&Statistic> =
         formulas.flat_map(trimtab_qoe::AggregateFormula::statistics).collect();
+    let seen = OF_BOTTLENECK.map(|of| Statistic { kind: StatisticKind::Mean, of: of.to_owned() });
+    read.extend(&seen);
     read.sort();
     read.dedup();
     let value = |s: &Statistic| Some((s.to_string(), summary.statistic(s)?));

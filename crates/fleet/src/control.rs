@@ -36,7 +36,7 @@ pub struct Control {
 }
 
 impl Control {
-    /// The arm of a client within an aggregate's prefix in an interval, [`TREATMENT`] or
+    /// The arm of a client of the aggregate with this prefix in an interval, [`TREATMENT`] or
     /// [`CONTROL`]: the same on every edge. Draws of different clusters and of different intervals
     /// are independent.
     pub fn arm(&self, prefix: &Prefix, client: IpAddr, interval: Interval) -> usize {

@@ -29,6 +29,11 @@ pub(crate) use as_text;
 /// A subnet has at least 16 clusters: with fewer, chance often leaves one arm without any.
 const CLUSTER_BITS_MIN: u8 = 4;
 
+/// How long the prefix of a cluster is, of addresses of this family: usually, and at most.
+const fn cluster_of(address: IpAddr) -> (u8, u8) {
+    if address.is_ipv4() { (28, 32) } else { (56, 64) }
+}
+
 /// The longest name of a service, in bytes.
 pub const SERVICE_NAME_LEN_MAX: usize = 63;
 
@@ -86,18 +91,21 @@ impl Prefix {
         Self(IpNet::new(address, bits).expect("no more bits than an address has").trunc())
     }
 
-    /// The cluster that a client of this subnet is in, where arms run side by side: its /28, or /56
-    /// of IPv6, and smaller ones of a subnet that has fewer than 16 of these. `None` where there are
-    /// none that are small enough, or where the client is elsewhere.
+    /// The cluster that a client of this aggregate is in, where arms run side by side: its /28, or /56
+    /// of IPv6, and smaller ones of a subnet that has fewer than 16 of these. Clients of other subnets
+    /// that are one aggregate with this one ([`Together`](crate::Together)) have clusters as large.
+    /// `None` where there are none that are small enough.
     pub fn cluster(&self, client: IpAddr) -> Option<Self> {
         let client = client.to_canonical();
-        let bits = self.cluster_bits().filter(|_| self.contains(client))?;
+        let own = self.cluster_bits()?;
+        let is_same_family = client.is_ipv4() == self.address().is_ipv4();
+        let bits = if is_same_family { own } else { cluster_of(client).0 };
         Some(Self(IpNet::new(client, bits).expect("no more bits than an address has").trunc()))
     }
 
     /// How long the prefixes of its clusters are; `None` where it has none.
     pub fn cluster_bits(&self) -> Option<u8> {
-        let (usual, most) = if self.address().is_ipv4() { (28, 32) } else { (56, 64) };
+        let (usual, most) = cluster_of(self.address());
         Some(usual.max(self.len() + CLUSTER_BITS_MIN)).filter(|bits| *bits <= most)
     }
 
@@ -232,7 +240,9 @@ mod tests {
             ("10.0.0.0/8", "10.9.8.7", Some("10.9.8.0/28")),
             ("203.0.113.128/26", "203.0.113.129", Some("203.0.113.128/30")),
             ("203.0.113.128/29", "203.0.113.129", None),
-            ("203.0.113.0/24", "203.0.114.1", None),
+            ("203.0.113.0/24", "203.0.114.17", Some("203.0.114.16/28")),
+            ("203.0.113.0/24", "2001:db8:0:1234::1", Some("2001:db8:0:1200::/56")),
+            ("2001:db8::/48", "203.0.113.77", Some("203.0.113.64/28")),
             ("2001:db8::/48", "2001:db8:0:1234::1", Some("2001:db8:0:1200::/56")),
             ("2001:db8::/60", "2001:db8:0:3::1", Some("2001:db8:0:3::/64")),
             ("2001:db8::/61", "2001:db8:0:3::1", None),

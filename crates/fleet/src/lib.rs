@@ -63,10 +63,12 @@ mod report;
 mod reward;
 mod scale;
 mod service;
+mod sharing;
 mod side_by_side;
 mod sketch;
 mod spread;
 mod summary;
+mod together;
 mod what_if;
 
 pub use aggregate::{Aggregate, CloseError, Ended, Hold, OPEN_MAX};
@@ -80,9 +82,11 @@ pub use key::{Key, KeyError, Prefix, SERVICE_NAME_LEN_MAX, ServiceName};
 pub use report::{REPORT_BYTES_MAX, Report, ReportError};
 pub use reward::{Guard, GuardError};
 pub use service::{BUILT_IN_STATISTICS, KnobRange, Learning, Other, Service, ServiceError};
+pub use sharing::{AGGREGATES_MIN, INTERVALS_MIN, Shared, Sharing, SharingError, Sighting};
 pub use side_by_side::{Observed, SideBySide};
 pub use sketch::{RELATIVE_ERROR_MAX, Recorder, Sketch, SketchError, VALUE_MAX};
 pub use summary::{STATISTIC_NAME_LEN_MAX, STATISTICS_MAX, Summary, SummaryError};
+pub use together::{Together, TogetherError, TogetherMistake};
 /// What the aggregates of a service found together, a point of it, and what may be in force.
 pub use trimtab_steer::customize::{Cell, Commons, Point};
 pub use what_if::{Target, WhatIf, WhatIfError};

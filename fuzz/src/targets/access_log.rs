@@ -2,12 +2,14 @@
 //! one short line each.
 
 use trimtab_cmcd::{Fields, Line, Reader, Table};
+use trimtab_fleet_client::edge::Together;
 use trimtab_units::Duration;
 
 pub(crate) fn target(text: &str) {
     let fields = Fields::default();
     let service = "tv".parse().expect("a name");
-    let reader = Reader { service, prefix: [24, 48], path: String::new(), fields: fields.clone() };
+    let (prefix, together, path) = ([24, 48], Together::default(), String::new());
+    let reader = Reader { service, prefix, together, path, fields: fields.clone() };
     let mut table = Table::new(reader, Duration::from_secs(60));
     for line in text.lines() {
         match Line::parse(line, &fields) {

@@ -2,9 +2,11 @@
 
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
+use toml::Spanned;
 use trimtab_fleet_client::Secret;
-use trimtab_fleet_client::edge::{self, Key, Options, ServiceName};
+use trimtab_fleet_client::edge::{self, Key, Options, ServiceName, Together};
 
 use super::error::{ConfigError, Source, why_unread};
 use super::raw::{Raw, RawRule};
@@ -91,6 +93,18 @@ impl Fleet {
     }
 }
 
+/// The groups of a file, which stands in the folder of the configuration unless it says otherwise.
+fn together(source: &Source<'_>, file: Option<&Spanned<PathBuf>>) -> Result<Together, ConfigError> {
+    let Some(given) = file else { return Ok(Together::default()) };
+    let file = source.folder().join(given.get_ref());
+    let wrong = |why: String| {
+        let what = format!("the groups of prefixes, {}: {why}", file.display());
+        source.error(given.span().start, &what)
+    };
+    let text = std::fs::read_to_string(&file).map_err(|e| wrong(why_unread(&e)))?;
+    Together::parse(&text).map_err(|e| wrong(e.to_string()))
+}
+
 /// Which aggregates the connections of a rule belong to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Customized {
@@ -98,6 +112,8 @@ pub struct Customized {
     pub service: ServiceName,
     /// Bits of the destination that aggregates are distinguished by: of IPv4, and of IPv6.
     pub prefix: [u8; 2],
+    /// Prefixes of so many bits that are one aggregate.
+    pub together: Arc<Together>,
 }
 
 impl Customized {
@@ -105,18 +121,22 @@ impl Customized {
     pub(super) fn read(source: &Source<'_>, raw: &RawRule) -> Result<Option<Self>, ConfigError> {
         let steer = raw.steer.as_ref().filter(|name| name.get_ref() == FLEET);
         let Some(steer) = steer else {
-            return match (&raw.service, &raw.prefix) {
-                (None, None) => Ok(None),
-                (Some(given), _) => {
-                    let what =
-                        "a service is configured by the engine of a fleet: add steer = \"fleet\"";
-                    Err(source.error(given.span().start, what))
-                }
-                (_, Some(given)) => {
-                    let what = "prefix divides a fleet's connections into aggregates: add steer = \"fleet\", or use to";
-                    Err(source.error(given.span().start, what))
-                }
-            };
+            let service = raw.service.as_ref().map(|given| {
+                (
+                    given.span(),
+                    "a service is configured by the engine of a fleet: add steer = \"fleet\"",
+                )
+            });
+            let prefix = raw.prefix.as_ref().map(|given| {
+                let what = "prefix divides a fleet's connections into aggregates: add steer = \"fleet\", or use to";
+                (given.span(), what)
+            });
+            let together = raw.together.as_ref().map(|given| {
+                let what = "together has prefixes that are one aggregate of a fleet: add steer = \"fleet\"";
+                (given.span(), what)
+            });
+            let first = service.or(prefix).or(together);
+            return first.map_or(Ok(None), |(span, what)| Err(source.error(span.start, what)));
         };
         let Some(service) = &raw.service else {
             let what =
@@ -130,16 +150,17 @@ impl Customized {
             let what = "prefix = [bits of IPv4, bits of IPv6], at most [32, 128]";
             return Err(source.error(given.span().start, what));
         }
-        Ok(Some(Self { service: name, prefix }))
+        let together = Arc::new(together(source, raw.together.as_ref())?);
+        Ok(Some(Self { service: name, prefix, together }))
     }
 
     /// The aggregate of a destination.
     pub fn key(&self, destination: IpAddr) -> Key {
-        let prefix = edge::Prefix::of(destination, self.prefix);
+        let prefix = self.together.of(edge::Prefix::of(destination, self.prefix));
         Key { service: self.service.clone(), prefix }
     }
 
-    /// The destinations that are in an aggregate with this one.
+    /// The destinations that are in an aggregate with this one, as far as one prefix has them.
     pub fn of(&self, destination: IpAddr) -> Prefix {
         let [v4, v6] = self.prefix;
         Prefix::of(destination, if destination.to_canonical().is_ipv4() { v4 } else { v6 })

@@ -205,6 +205,7 @@ pub(super) struct RawRule {
     pub(super) safe: Option<Spanned<String>>,
     pub(super) service: Option<Spanned<String>>,
     pub(super) prefix: Option<Spanned<[u8; 2]>>,
+    pub(super) together: Option<Spanned<PathBuf>>,
     #[serde(default)]
     pub(super) knobs: Numbers,
 }

@@ -269,7 +269,28 @@ fn a_rule_may_leave_its_knobs_to_the_engine_of_a_fleet() {
     let Some(Steering::Fleet(customized)) = &config.rules[0].steering else { panic!() };
     assert_eq!((customized.service.as_str(), customized.prefix), ("tv", [24, 48]));
 
+    let folder = tempfile::tempdir().unwrap();
+    let groups = folder.path().join("together.txt");
+    let with_groups = rule(&format!("service = \"tv\"\ntogether = {groups:?}"));
+    let missing = refused(&with_groups);
+    assert!(missing.contains("the groups of prefixes, ") && missing.contains("together.txt"));
+    std::fs::write(&groups, "192.0.2.0/24 198.51.100.0/24 2001:db8:1::/48\n").unwrap();
+    let config = parse(&with_groups).unwrap();
+    let Some(Steering::Fleet(customized)) = &config.rules[0].steering else { panic!() };
+    for (client, aggregate) in [
+        ("192.0.2.7", "tv/192.0.2.0/24"),
+        ("198.51.100.7", "tv/192.0.2.0/24"),
+        ("2001:db8:1::7", "tv/192.0.2.0/24"),
+        ("203.0.113.7", "tv/203.0.113.0/24"),
+    ] {
+        assert_eq!(customized.key(client.parse().unwrap()).to_string(), aggregate);
+    }
+    std::fs::write(&groups, "\n192.0.2.0/24").unwrap();
+    let alone = refused(&with_groups);
+    assert!(alone.contains("line 2: 192.0.2.0/24 is alone"), "{alone}");
+
     for (text, said) in [
+        ("[[rule]]\ntogether = \"x\"".to_owned(), "add steer = \"fleet\""),
         ("[[rule]]\nsteer = \"fleet\"\nservice = \"tv\"".to_owned(), "add [fleet] with engine"),
         (rule(""), "give service = "),
         (rule("service = \"TV\""), "lower-case"),

@@ -180,8 +180,8 @@ impl Ahead {
     fn cluster_bits(&self, customized: &Customized, remote: IpAddr, at: &Now<'_>) -> u8 {
         let key = customized.key(remote);
         let force = at.edge.and_then(|edge| edge.known(&key));
-        let bits = force.filter(has_control).and_then(|_| key.prefix.cluster_bits());
-        bits.unwrap_or(0)
+        let cluster = force.filter(has_control).and_then(|_| key.prefix.cluster(remote));
+        cluster.map_or(0, |cluster| cluster.len())
     }
 
     fn insert(&mut self, towards: Towards, key: Key, datapath: &impl Datapath, at: &Now<'_>) {

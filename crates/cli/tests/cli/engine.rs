@@ -48,19 +48,8 @@ fn an_audit_is_checked_and_one_that_is_not_whole_ends_with_status_1() {
     assert!(wrong.contains("64 hexadecimal digits"), "{wrong}");
 }
 
-#[test]
-fn what_if_asks_the_engine_and_prints_its_estimates() {
-    let dir = tempfile::tempdir().unwrap();
-    fs::write(dir.path().join("kim.token"), "trimtab_secret").unwrap();
-    let effect = |value: f64| json!({ "value": value, "low": value - 0.5, "high": value + 0.5 });
-    let answer = json!({
-        "service": "tv", "prefix": "203.0.113.0/24", "aggregates": 1,
-        "estimate": {
-            "target": "gamma=900", "decisions": 90, "unrewarded": 1, "certain": 9, "impossible": 10,
-            "intervals": 70, "matched": 30, "effective": 24.6, "actual": 2.0,
-            "weighted": effect(2.25), "robust": effect(2.5), "gain": effect(0.5),
-        },
-    });
+/// An engine that answers twice with this: its URL, and then the first line of each request.
+fn answering(answer: &Value) -> (String, thread::JoinHandle<[String; 2]>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
     let body = answer.to_string();
@@ -77,6 +66,49 @@ fn what_if_asks_the_engine_and_prints_its_estimates() {
             first
         })
     });
+    (url, asked)
+}
+
+#[test]
+fn shared_bottlenecks_are_printed_as_the_file_that_edges_read() {
+    let dir = tempfile::tempdir().unwrap();
+    fs::write(dir.path().join("kim.token"), "trimtab_secret").unwrap();
+    let answer = json!({
+        "service": "tv", "together": ["10.0.0.0/24 10.0.1.0/24"],
+        "sharing": { "aggregates": 12, "left_out": 3, "pairs": 66, "found": [{
+            "one": "10.0.0.0/24", "other": "10.0.1.0/24", "intervals": 72, "correlation": 0.81,
+            "halves": [0.75, 0.9], "chance": 1e-9,
+        }] },
+    });
+    let (url, asked) = answering(&answer);
+    let ask = ["engine", "shared", "tv", "--engine", &url, "--token-file", "kim.token"];
+    let text = stdout(dir.path(), &ask);
+    let expected = "# tv: 1 of 66 pairs of 12 aggregates share a bottleneck; 3 aggregates have too \
+                    few intervals\n\
+                    # 10.0.0.0/24 and 10.0.1.0/24: rank correlation 0.81 in 72 intervals, 0.75 and \
+                    0.90 in their halves\n\
+                    10.0.0.0/24 10.0.1.0/24\n";
+    assert_eq!(text, expected);
+    let json = stdout(dir.path(), &[&ask[..], &["--json"]].concat());
+    assert_eq!(serde_json::from_str::<Value>(&json).unwrap(), answer);
+    let line = "GET /v1/shared?service=tv&last=200 HTTP/1.1";
+    assert_eq!(asked.join().unwrap(), [line, line]);
+}
+
+#[test]
+fn what_if_asks_the_engine_and_prints_its_estimates() {
+    let dir = tempfile::tempdir().unwrap();
+    fs::write(dir.path().join("kim.token"), "trimtab_secret").unwrap();
+    let effect = |value: f64| json!({ "value": value, "low": value - 0.5, "high": value + 0.5 });
+    let answer = json!({
+        "service": "tv", "prefix": "203.0.113.0/24", "aggregates": 1,
+        "estimate": {
+            "target": "gamma=900", "decisions": 90, "unrewarded": 1, "certain": 9, "impossible": 10,
+            "intervals": 70, "matched": 30, "effective": 24.6, "actual": 2.0,
+            "weighted": effect(2.25), "robust": effect(2.5), "gain": effect(0.5),
+        },
+    });
+    let (url, asked) = answering(&answer);
     let ask = ["engine", "what-if", "tv/203.0.113.0/24", "gamma=900", "--last", "90"];
     let at = ["--engine", &url, "--token-file", "kim.token"];
     let text = stdout(dir.path(), &[&ask[..], &at].concat());

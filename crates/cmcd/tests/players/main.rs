@@ -16,7 +16,7 @@ use trimtab_cmcd::{
     Event, Fields, ListenOptions, Listener, Reader, Request, Sessions, Slot, State, Statistics,
     Table,
 };
-use trimtab_fleet_client::edge::{Interval, Key};
+use trimtab_fleet_client::edge::{Interval, Key, Together};
 use trimtab_units::{Duration, Time};
 
 use browser::Browser;
@@ -34,7 +34,8 @@ fn now() -> Time {
 
 fn reader() -> Reader {
     let (service, path) = ("tv".parse().unwrap(), "/media/".to_owned());
-    Reader { service, prefix: [24, 48], path, fields: Fields::default() }
+    let (prefix, together) = ([24, 48], Together::default());
+    Reader { service, prefix, together, path, fields: Fields::default() }
 }
 
 /// Lets the network of the page have so much, in kbit/s.

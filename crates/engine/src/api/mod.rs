@@ -9,6 +9,7 @@ mod overview;
 mod refusal;
 mod routes;
 mod safe;
+mod sharing;
 mod studies;
 mod tokens;
 mod what_if;

@@ -79,9 +79,36 @@ fn look(
     last: usize,
 ) -> Result<Result<WhatIfBody, Refusal>, StoreError> {
     let name = service.name().as_str().to_owned();
-    let rows: Vec<Row> = match &prefix {
+    let log = match read_log(store, &name, prefix.as_deref(), last)? {
+        Ok(log) => log,
+        Err(refusal) => return Ok(Err(refusal)),
+    };
+    Ok(estimate(service, target, &log.decisions).map(|estimate| WhatIfBody {
+        service: name,
+        prefix,
+        aggregates: log.aggregates,
+        estimate,
+    }))
+}
+
+/// What is read of a log.
+pub(super) struct Log {
+    /// How many aggregates it is of.
+    pub(super) aggregates: u64,
+    pub(super) decisions: Vec<Decision>,
+}
+
+/// Reads the latest decisions of one aggregate of a service, or of all.
+pub(super) fn read_log(
+    store: &dyn Store,
+    name: &str,
+    prefix: Option<&str>,
+    last: usize,
+) -> Result<Result<Log, Refusal>, StoreError> {
+    let name = name.to_owned();
+    let rows: Vec<Row> = match prefix {
         Some(prefix) => {
-            let one = Name { service: name.clone(), prefix: prefix.clone() };
+            let one = Name { service: name, prefix: prefix.to_owned() };
             let Some(row) = store.aggregate(&one)? else {
                 let said = format!("no reports for {one}: check it in the list of aggregates");
                 return Ok(Err(Refusal::unknown(said)));
@@ -90,12 +117,12 @@ fn look(
         }
         None => {
             let limit = AGGREGATES_MAX + 1;
-            store.aggregates(&Search { service: Some(name.clone()), limit, ..Search::default() })?
+            store.aggregates(&Search { service: Some(name), limit, ..Search::default() })?
         }
     };
     if rows.len() > AGGREGATES_MAX {
         let said =
-            format!("{name} has more than {AGGREGATES_MAX} aggregates: ask about one of them");
+            format!("the service has more than {AGGREGATES_MAX} aggregates: ask about one of them");
         return Ok(Err(Refusal::oversized(said)));
     }
     let mut decisions = Vec::new();
@@ -111,12 +138,7 @@ fn look(
             return Ok(Err(Refusal::oversized(said)));
         }
     }
-    Ok(estimate(service, target, &decisions).map(|estimate| WhatIfBody {
-        service: name,
-        prefix,
-        aggregates: rows.len() as u64,
-        estimate,
-    }))
+    Ok(Ok(Log { aggregates: rows.len() as u64, decisions }))
 }
 
 /// The decisions of what is kept of an interval, the one on versions before among them.

@@ -10,7 +10,7 @@ use std::time::{Duration as StdDuration, Instant};
 use serde_json::{Value, json};
 use trimtab_cmcd::{Fields, Reader, Row, Source, Table, Tail};
 use trimtab_fleet_client::DecisionBody;
-use trimtab_fleet_client::edge::{Edge, Key};
+use trimtab_fleet_client::edge::{Edge, Key, Together};
 use trimtab_units::Duration;
 
 use crate::browser::Browser;
@@ -92,7 +92,8 @@ fn what_chromium_plays_moves_the_knob_to_the_better_reward() {
     let whole = || Some(log()).filter(|text| text.matches("ot=v").count() >= all);
     let log = until("the last line of the log", whole);
     let (service, fields) = (key.service.clone(), Fields::default());
-    let reader = Reader { service, prefix: [24, 48], path: "/".to_owned(), fields };
+    let (prefix, together) = ([24, 48], Together::default());
+    let reader = Reader { service, prefix, together, path: "/".to_owned(), fields };
     // One interval is as long as the whole, but for midnight.
     let mut table = Table::new(reader, Duration::from_secs(24 * 3600));
     log.lines().for_each(|line| table.on_line(line));

@@ -18,7 +18,7 @@ use std::time::{Duration as StdDuration, Instant};
 use common::Site;
 use trimtab_cmcd::{Cmcd, Door, Fields, ObjectType, Reader, Source, Tail};
 use trimtab_engine::add_token;
-use trimtab_fleet_client::edge::{Edge, InForce, Key, Observation, Options};
+use trimtab_fleet_client::edge::{Edge, InForce, Key, Observation, Options, Together};
 use trimtab_fleet_client::{Client, DecisionBody, Name, NewToken, Role};
 use trimtab_units::{Duration, Rate, Time};
 
@@ -49,7 +49,8 @@ fn door(site: &Site, url: &str, key: &Key, path: &str, wait: Duration) -> Door {
     let token = add_token(&site.config(), &NewToken::new("cmcd-1", Role::Edge, &["tv"])).unwrap();
     let edge = Edge::start(&options(site, url, "cmcd", &token)).unwrap();
     let (service, fields) = (key.service.clone(), Fields::default());
-    let reader = Reader { service, prefix: [24, 48], path: path.to_owned(), fields };
+    let (prefix, together) = ([24, 48], Together::default());
+    let reader = Reader { service, prefix, together, path: path.to_owned(), fields };
     Door::new(edge, reader, wait)
 }
 

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use trimtab_fleet::WhatIf;
+use trimtab_fleet::{Sharing, WhatIf};
 
 use super::state::{Audit, Counts, Damaged, Hold, Name, Role, SafeOrder, ServiceInfo};
 
@@ -268,6 +268,18 @@ pub struct WhatIfBody {
     pub aggregates: u64,
     /// What their log says.
     pub estimate: WhatIf,
+}
+
+/// Which aggregates of a service share bottlenecks.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct SharedBody {
+    /// The service.
+    pub service: String,
+    /// Groups of prefixes, as lines of the file that edges read.
+    pub together: Vec<String>,
+    /// What its log says.
+    pub sharing: Sharing,
 }
 
 /// What an operator wants of an aggregate.

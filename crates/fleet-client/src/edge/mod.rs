@@ -48,6 +48,7 @@ pub use part::{Measured, Part};
 pub use run::{Edge, Options, StartError, Status};
 pub use state::StateError;
 pub use trimtab_fleet::{
-    CONTROL, Configuration, Control, Interval, Key, Prefix, Report, ServiceName, Sketch,
+    CONTROL, Configuration, Control, Interval, Key, Prefix, Report, ServiceName, Sketch, Together,
+    TogetherError,
 };
 pub use turns::Turns;

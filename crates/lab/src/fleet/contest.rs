@@ -7,13 +7,13 @@ use rand_pcg::Pcg64Mcg;
 use serde::{Deserialize, Serialize};
 use trimtab_cc::Spec;
 use trimtab_fleet::{
-    Aggregate, CloseError, Context, Decision, Interval, Observed, Point, Service, Summary,
-    TREATMENT,
+    Aggregate, CloseError, Context, Decision, Interval, Observed, Point, Prefix, Service, Sighting,
+    Summary, TREATMENT, Together,
 };
 use trimtab_steer::customize::{Cell, Outcome};
 
 use super::connection::{Sample, generator};
-use super::group::{Field, Group, NextToIt, Seen};
+use super::group::{Field, Group, NextToIt, Seen, merged};
 use super::scenario::FleetScenario;
 
 /// Random points that random search tries in each context before it stays with the best.
@@ -113,6 +113,10 @@ struct Member {
     course: Course,
     /// What the learner found since it was last asked: points and how much better they were than the safe one.
     found: Vec<(Point, f64)>,
+    /// What its clients saw since it was last asked.
+    sighted: Vec<Sighting>,
+    /// The member of the group that it is one aggregate with, where it is not the first of them.
+    with: Option<usize>,
 }
 
 impl<'a> Run<'a> {
@@ -122,6 +126,8 @@ impl<'a> Run<'a> {
             arms: BTreeMap::new(),
             course: Course::default(),
             found: Vec::new(),
+            sighted: Vec::new(),
+            with: None,
         };
         let members = group.fields.iter().map(member).collect();
         Self { group, policy, members, looks }
@@ -143,6 +149,24 @@ impl<'a> Run<'a> {
         self.members.iter_mut().flat_map(|member| core::mem::take(&mut member.found)).collect()
     }
 
+    /// What clients saw since it was last asked.
+    pub(super) fn take_sighted(&mut self) -> Vec<Sighting> {
+        self.members.iter_mut().flat_map(|member| core::mem::take(&mut member.sighted)).collect()
+    }
+
+    /// The prefixes of its aggregates.
+    pub(super) fn prefixes(&self) -> Vec<Prefix> {
+        self.group.fields.iter().map(|field| field.key().prefix).collect()
+    }
+
+    /// From now on, those of its aggregates that are in one group are one.
+    pub(super) fn join(&mut self, together: &Together) {
+        let of: Vec<Prefix> = self.prefixes().into_iter().map(|own| together.of(own)).collect();
+        for (i, member) in self.members.iter_mut().enumerate() {
+            member.with = of[..i].iter().position(|other| *other == of[i]);
+        }
+    }
+
     /// Goes on to an interval.
     pub(super) fn advance(&mut self, until: u64) {
         let intervals = self.group.fields[0].scenario.intervals();
@@ -155,19 +179,36 @@ impl<'a> Run<'a> {
 
     fn step(&mut self, n: u64) {
         let Self { group, policy, members, looks } = self;
-        let open = |(member, field): (&mut Member, &Field<'_>)| {
-            let (spec, arm) = member.open(field, policy, n);
-            ((spec, member.control(field, policy, n)), arm)
-        };
-        let (runs, arms): (Vec<_>, Vec<_>) =
-            members.iter_mut().zip(&group.fields).map(open).unzip();
-        let (specs, controls): (Vec<_>, Vec<_>) = runs.into_iter().unzip();
+        let (mut specs, mut controls, mut arms) = (Vec::new(), Vec::<NextToIt>::new(), Vec::new());
+        for (member, field) in members.iter_mut().zip(&group.fields) {
+            let ((spec, arm), control) = match member.with {
+                Some(first) => ((specs[first], arms[first]), controls[first].clone()),
+                None => (member.open(field, policy, n), member.control(field, policy, n)),
+            };
+            specs.push(spec);
+            arms.push(arm);
+            controls.push(control);
+        }
         let seen = group.seen_by_arm(n, &specs, &controls);
         if *looks && is_late(group.fields[0].scenario, n) {
             look(group, members, n);
         }
+        let with: Vec<Option<usize>> = members.iter().map(|member| member.with).collect();
+        let mut ran: Vec<Option<String>> = Vec::new();
         for (i, member) in members.iter_mut().enumerate() {
-            member.close(&group.fields[i], policy, n, &seen[i], arms[i]);
+            let field = &group.fields[i];
+            let tried = match member.with {
+                Some(first) => ran[first].clone(),
+                None => {
+                    let is_with = |other: &usize| *other == i || with[*other] == Some(i);
+                    let all: Vec<&Seen> =
+                        (0..with.len()).filter(is_with).map(|one| &seen[one]).collect();
+                    let all = Seen::of_all(&all);
+                    member.learn_from(field, policy, n, &all)
+                }
+            };
+            member.close(field, n, &seen[i], (arms[i], tried.as_deref()));
+            ran.push(tried);
         }
     }
 
@@ -233,27 +274,36 @@ impl Member {
         Some((control, spec.expect("the permitted box lies within the algorithm's ranges")))
     }
 
-    /// Takes what was seen of an interval.
-    fn close(
+    /// Learns from what was seen of an interval, by the production code where that chooses. The
+    /// algorithm that was in force, where there is a choice.
+    fn learn_from(
         &mut self,
         field: &Field<'_>,
         policy: &Policy<'_>,
         n: u64,
         seen: &Seen,
-        arm: Option<usize>,
+    ) -> Option<String> {
+        let Policy::Learner(service) = policy else { return None };
+        let decision = self.learn(service, field.interval(n), seen).ok()?;
+        if matches!(decision.lesson.outcome, Outcome::FellBack { .. }) {
+            self.course.fallbacks.push(n);
+        }
+        self.found.extend(decision.finding(service));
+        self.sighted.extend(Sighting::of(&decision));
+        Some(decision.algorithms?.tried)
+    }
+
+    /// Takes what was seen of an interval.
+    fn close(
+        &mut self,
+        field: &Field<'_>,
+        n: u64,
+        seen: &Seen,
+        (arm, tried): (Option<usize>, Option<&str>),
     ) {
         let reward = field.reward(&seen.summary);
-        if let Policy::Learner(service) = policy
-            && let Ok(decision) = self.learn(service, field.interval(n), seen)
-        {
-            let is_late = is_late(field.scenario, n);
-            if let Some(algorithms) = decision.algorithms.as_ref().filter(|_| is_late) {
-                *self.course.ran.entry(algorithms.tried.clone()).or_default() += 1;
-            }
-            if matches!(decision.lesson.outcome, Outcome::FellBack { .. }) {
-                self.course.fallbacks.push(n);
-            }
-            self.found.extend(decision.finding(service));
+        if let Some(tried) = tried.filter(|_| is_late(field.scenario, n)) {
+            *self.course.ran.entry(tried.to_owned()).or_default() += 1;
         }
         if let Some((arm, arms)) = arm.zip(self.arms.get_mut(&field.context(n))) {
             arms.note(arm, reward);
@@ -271,11 +321,7 @@ impl Member {
         let Some([ours, theirs]) = &seen.arms else {
             return self.learner.close(service, interval, &seen.summary);
         };
-        let both = |one: &Summary, other: &Summary| {
-            let mut both = one.clone();
-            both.merge(other);
-            both
-        };
+        let both = |one: &Summary, other: &Summary| merged([one, other].into_iter());
         let arms = [both(&ours[0], &ours[1]), both(&theirs[0], &theirs[1])];
         let next = [both(&ours[0], &theirs[0]), both(&ours[1], &theirs[1])];
         let summary = &arms[TREATMENT];

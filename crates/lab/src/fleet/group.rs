@@ -77,6 +77,29 @@ pub(super) struct Seen {
     pub(super) cross: Vec<Summary>,
 }
 
+impl Seen {
+    /// What several that are steered as one saw; the flows of others are not among it.
+    pub(super) fn of_all(all: &[&Self]) -> Self {
+        let arms = |now: usize, next: usize| {
+            merged(all.iter().filter_map(|one| Some(&one.arms.as_ref()?[now][next])))
+        };
+        let has_arms = all.iter().any(|one| one.arms.is_some());
+        let by_arm = [[arms(0, 0), arms(0, 1)], [arms(1, 0), arms(1, 1)]];
+        Self {
+            summary: merged(all.iter().map(|one| &one.summary)),
+            arms: has_arms.then_some(by_arm),
+            cross: Vec::new(),
+        }
+    }
+}
+
+/// All connections of some summaries.
+pub(super) fn merged<'a>(all: impl Iterator<Item = &'a Summary>) -> Summary {
+    let mut merged = Summary::default();
+    all.for_each(|one| merged.merge(one));
+    merged
+}
+
 /// The values of some connections or flows, by name.
 fn summary<T>(of: &[T], names: &[Named<T>]) -> Summary {
     let mut summary = Summary::new(of.len() as u64);

@@ -18,6 +18,7 @@ mod scenario;
 mod seeds;
 mod shared;
 mod table;
+mod together;
 mod verdict;
 
 use crate::run::pool::{Effort, Interrupted, run_all};
@@ -37,6 +38,8 @@ pub use scenario::{FleetApp, FleetLinks, FleetScenario, Outage};
 pub use seeds::simulate;
 pub use shared::Shared;
 pub use table::render;
+pub use together::Joined;
+use together::Log;
 pub use verdict::{VerdictResult, Worst};
 
 /// What became of one scheme, by aggregate.
@@ -44,6 +47,15 @@ pub use verdict::{VerdictResult, Worst};
 struct Fared {
     name: String,
     courses: Vec<Course>,
+    /// Pairs of aggregates that became one, where it was looked for them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    joined: Option<Joined>,
+}
+
+impl Fared {
+    fn new(name: &str, courses: Vec<Course>) -> Self {
+        Self { name: name.to_owned(), courses, joined: None }
+    }
 }
 
 /// How every scheme fares with a fleet, for each service.
@@ -77,7 +89,7 @@ fn from_outside(
     let of = |scheme: &Scheme| {
         let run = |group: &Group<'_>| chooser::run(group, scheme);
         let courses = run_all(&groups, effort, run)?.into_iter().collect::<Result<Vec<_>, _>>()?;
-        Ok(Fared { name: scheme.name.clone(), courses: courses.concat() })
+        Ok(Fared::new(&scheme.name, courses.concat()))
     };
     schemes.iter().map(of).collect()
 }
@@ -119,7 +131,8 @@ fn contest(
         add(name, Policy::Algorithm(spec.map(Box::new)), if is_compared { 1 } else { every });
     }
     let learner = Policy::Learner(&service);
-    let together = together(&groups, effort, |group| Run::new(group.clone(), &learner, search))?;
+    let (together, joined) =
+        together(&groups, effort, |group| Run::new(group.clone(), &learner, search))?;
     let jobs: Vec<(usize, usize)> = (0..groups.len())
         .flat_map(|group| (0..=plain.len()).map(move |policy| (group, policy)))
         .filter(|&(_, policy)| search || policy < plain.len())
@@ -134,7 +147,7 @@ fn contest(
         None => Done::Hindsight(hindsight::search(&groups[group])),
     })?;
     let mut fared: Vec<Fared> =
-        plain.iter().map(|(name, ..)| Fared { name: name.clone(), courses: Vec::new() }).collect();
+        plain.iter().map(|(name, ..)| Fared::new(name, Vec::new())).collect();
     let mut found: Vec<Hindsight> = Vec::new();
     for (&(_, policy), done) in jobs.iter().zip(done) {
         match done {
@@ -142,7 +155,7 @@ fn contest(
             Done::Hindsight(hindsight) => found.push(hindsight),
         }
     }
-    fared.insert(0, Fared { name: result::LEARNT.to_owned(), courses: together });
+    fared.insert(0, Fared { joined, ..Fared::new(result::LEARNT, together) });
     if search {
         let single = best_single(&groups[0], &found);
         let jobs: Vec<(usize, usize)> =
@@ -157,7 +170,7 @@ fn contest(
         for (later, name) in LATER.iter().enumerate() {
             let courses = jobs.iter().zip(&done).filter(|((_, l), _)| *l == later);
             let courses = courses.flat_map(|(_, courses)| courses.clone()).collect();
-            fared.push(Fared { name: (*name).to_owned(), courses });
+            fared.push(Fared::new(name, courses));
         }
     }
     Ok(fared)
@@ -172,10 +185,11 @@ fn together<'a>(
     groups: &[Group<'a>],
     effort: Effort,
     begin: impl Fn(&Group<'a>) -> Run<'a>,
-) -> Result<Vec<Course>, Interrupted> {
+) -> Result<(Vec<Course>, Option<Joined>), Interrupted> {
     let mut runs: Vec<Run<'a>> = groups.iter().map(begin).collect();
-    let intervals = groups[0].fields[0].scenario.intervals();
-    let mut commons = Commons::default();
+    let scenario = groups[0].fields[0].scenario;
+    let intervals = scenario.intervals();
+    let (mut commons, mut log) = (Commons::default(), Log::default());
     let mut until = 0;
     while until < intervals {
         until += ROUND;
@@ -188,8 +202,9 @@ fn together<'a>(
         for run in &mut runs {
             run.take_found().iter().for_each(|(point, advantage)| commons.add(point, *advantage));
         }
+        log.follow(scenario, &mut runs, until);
     }
-    Ok(runs.into_iter().flat_map(Run::finish).collect())
+    Ok((runs.into_iter().flat_map(Run::finish).collect(), log.joined()))
 }
 
 /// The learner without what others found.
@@ -213,9 +228,7 @@ fn best_single(group: &Group<'_>, found: &[Hindsight]) -> Point {
 
 /// All connections of some aggregates.
 fn merged<'a>(courses: impl Iterator<Item = &'a Course>) -> Summary {
-    let mut all = Summary::default();
-    courses.for_each(|course| all.merge(&course.late));
-    all
+    group::merged(courses.map(|course| &course.late))
 }
 
 #[cfg(test)]

@@ -12,7 +12,7 @@ use super::contest::Course;
 use super::cross::{self, CrossResult};
 use super::estimate::Estimate;
 use super::verdict::{self, VerdictResult};
-use super::{Fared, FleetScenario, change, merged};
+use super::{Fared, FleetScenario, Joined, change, merged};
 
 /// Name of the learner.
 pub(super) const LEARNT: &str = "learnt";
@@ -82,6 +82,9 @@ pub struct ServiceResult {
     /// force, the largest first.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub ran: Vec<(String, f64)>,
+    /// Aggregates that became one in the run, where it was looked for them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub joined: Option<Joined>,
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands it in so")]
@@ -357,6 +360,7 @@ fn of_service(
         versus,
         learnt: typical(learnt),
         ran: ran(learnt),
+        joined: fared.iter().find_map(|fared| fared.joined),
     }
 }
 

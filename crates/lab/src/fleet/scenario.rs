@@ -5,7 +5,7 @@ use std::path::Path;
 use serde::Deserialize;
 use trimtab_apps::Recipe;
 use trimtab_cc::Spec;
-use trimtab_fleet::Service;
+use trimtab_fleet::{AGGREGATES_MIN, INTERVALS_MIN, Service};
 use trimtab_units::{Duration, Rate};
 
 use super::error::{FleetScenarioError, read, value};
@@ -43,6 +43,8 @@ pub struct FleetScenario {
     pub baselines_every: u64,
     /// The baseline that what is learnt is compared with, statistic by statistic.
     pub compare_with: Option<String>,
+    /// After this time of the run, aggregates that the log shows to share a bottleneck are one.
+    pub(super) together_after: Option<Duration>,
     /// What the paper reports, to stand next to our figures.
     pub paper: Vec<String>,
     /// What was parsed, without comments.
@@ -209,6 +211,24 @@ impl FleetScenario {
         Ok(scenario)
     }
 
+    /// Lets aggregates become one after a time of the run, where the log shows that they share a
+    /// bottleneck.
+    ///
+    /// # Errors
+    /// There are too few aggregates or intervals to tell.
+    pub fn joining(mut self, after: Duration) -> Result<Self, FleetScenarioError> {
+        let intervals = after.ratio(self.services[0].interval());
+        if self.aggregates < AGGREGATES_MIN as u32 || intervals < INTERVALS_MIN as f64 {
+            let must = format!(
+                "after {INTERVALS_MIN} intervals at the earliest, with {AGGREGATES_MIN} aggregates \
+                 at least"
+            );
+            return Err(value("together_after", must));
+        }
+        self.together_after = Some(after);
+        Ok(self)
+    }
+
     /// Intervals of the run.
     pub fn intervals(&self) -> u64 {
         (self.duration.ratio(self.services[0].interval()) as u64).max(1)
@@ -319,6 +339,7 @@ impl Raw {
             baselines: baselines.collect::<Result<_, FleetScenarioError>>()?,
             baselines_every: u64::from(self.baselines_every),
             compare_with: self.compare_with,
+            together_after: None,
             paper: self.paper,
             source: toml::Table::new(),
         })

@@ -79,6 +79,9 @@ fn append(all: &mut Vec<Vec<Fared>>, services: Vec<Vec<Fared>>) {
     for (all, one) in all.iter_mut().flatten().zip(services.into_iter().flatten()) {
         debug_assert_eq!(all.name, one.name, "the same schemes with each seed");
         all.courses.extend(one.courses);
+        if let (Some(all), Some(one)) = (&mut all.joined, one.joined) {
+            all.add(one);
+        }
     }
 }
 
@@ -87,7 +90,11 @@ fn append(all: &mut Vec<Vec<Fared>>, services: Vec<Vec<Fared>>) {
 fn digest(scenario: &FleetScenario, schemes: &[Scheme]) -> String {
     let names: Vec<&str> = schemes.iter().map(|scheme| scheme.name.as_str()).collect();
     let options = (scenario.aggregates, scenario.connections, scenario.duration.as_nanos());
-    let text = format!("{} {} {options:?} {names:?}", env!("CARGO_PKG_VERSION"), scenario.source);
+    let mut text =
+        format!("{} {} {options:?} {names:?}", env!("CARGO_PKG_VERSION"), scenario.source);
+    if let Some(after) = scenario.together_after {
+        text.push_str(&format!(" together after {after}"));
+    }
     Sha256::digest(text).iter().map(|byte| format!("{byte:02x}")).collect()
 }
 

@@ -2,6 +2,7 @@
 
 use std::fmt::Write;
 
+use super::Joined;
 use super::cross::{OTHERS, mean_harm};
 use super::estimate::Estimate;
 use super::result::{
@@ -51,6 +52,13 @@ pub fn render(result: &FleetResult) -> String {
             let share = |(name, share): &(String, f64)| format!("{name} {:.0}%", 100.0 * share);
             let shares: Vec<String> = service.ran.iter().map(share).collect();
             let _ = writeln!(out, " in force in the last third: {}", shares.join(", "));
+        }
+        if let Some(Joined { pairs, found, wrong }) = service.joined {
+            let _ = writeln!(
+                out,
+                " one aggregate from some time on: {found} of {pairs} pairs that share a \
+                 bottleneck; {wrong} more that share none were found"
+            );
         }
         if let Some(verdict) = &service.verdict {
             verdict::render(&mut out, verdict);

@@ -302,6 +302,49 @@ fn aggregates_are_told_apart_by_prefix() {
 }
 
 /// What the kernel knows of connections to come: where from, and with which delta.
+/// Prefixes that are one aggregate are configured, reported and drawn as one.
+#[test]
+fn prefixes_that_share_a_bottleneck_are_one_aggregate() {
+    let folder = tempfile::tempdir().unwrap();
+    let groups = folder.path().join("together.txt");
+    std::fs::write(&groups, "192.0.2.0/24 198.51.100.0/24\n").unwrap();
+    let (fake, edge) = (Fake::default(), Arc::new(Edge::alone()));
+    let mut tried = force(8, "copa", &[("delta", 0.1)]);
+    let (algorithm, knobs) = ("copa".to_owned(), vec![("delta".to_owned(), 0.3)]);
+    tried.configuration.control =
+        Some(Control { version: 7, algorithm, knobs, share: 0.5, seed: 5 });
+    edge.learn(key(), tried.clone());
+    let address = |n: u8| match n % 2 {
+        0 => [192, 0, 2, 8 * n],
+        _ => [198, 51, 100, 8 * n],
+    };
+    let open = |n: u8| {
+        fake.open("10.0.0.1:443", &format!("{}:5000", std::net::IpAddr::from(address(n)))).0
+    };
+    let pipes: Vec<_> = (0..32).map(open).collect();
+    let rule = format!("{RULE}together = {groups:?}\n");
+    let mut core =
+        Core::with_edge(fake.clone(), config(&rule), Some(Arc::clone(&edge)), Time::ZERO);
+    let now = pass(&mut core, &fake, Time::ZERO, 3.0);
+    // By prefix, who tries and who is the control.
+    let mut arms = [[0; 2]; 2];
+    for (n, pipe) in (0..32_u8).zip(&pipes) {
+        let delta = pipe.borrow().knobs["delta"];
+        let client = Some(address(n).into());
+        let is_control = tried.control_for(&key(), client, edge.interval(&tried)).is_some();
+        assert_eq!(delta, if is_control { 0.3 } else { 0.1 }, "{n}");
+        arms[usize::from(n % 2)][usize::from(is_control)] += 1;
+        let (id, slot) = (FlowId(u64::from(n) + 1), u32::from(n));
+        core.on_event(&Event { id, slot, at: now, kind: close(pipe) }, now);
+    }
+    assert!(arms.iter().flatten().all(|count| *count > 0), "both have both arms: {arms:?}");
+    let told: Vec<_> = reports(&edge).iter().map(|of| (of.0.clone(), of.1, of.2)).collect();
+    let sum = |arm: usize| arms[0][arm] + arms[1][arm];
+    assert_eq!(told, [(key(), 7, sum(1)), (key(), 8, sum(0))]);
+    let places = ahead(&fake);
+    assert!(places.iter().any(|(prefix, _)| prefix.starts_with("198.51.100.")), "{places:?}");
+}
+
 fn ahead(fake: &Fake) -> Vec<(String, f64)> {
     let all = fake.towards.borrow();
     all.iter().map(|(towards, knobs)| (towards.to_string(), knobs[0].1)).collect()

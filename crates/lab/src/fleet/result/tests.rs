@@ -51,7 +51,7 @@ fn scenario() -> FleetScenario {
 }
 
 fn fared(name: &str, courses: Vec<Course>) -> Fared {
-    Fared { name: name.to_owned(), courses }
+    Fared::new(name, courses)
 }
 
 fn service(fared: &[Fared]) -> ServiceResult {

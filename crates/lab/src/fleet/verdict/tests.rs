@@ -32,7 +32,7 @@ fn course(days: [f64; 3]) -> Course {
 }
 
 fn fared(name: &str, courses: Vec<Course>) -> Fared {
-    Fared { name: name.to_owned(), courses }
+    Fared::new(name, courses)
 }
 
 fn verdict(all: &[Fared]) -> Option<VerdictResult> {

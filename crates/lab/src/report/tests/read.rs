@@ -519,6 +519,7 @@ fn a_fleet_has_the_same_colours_in_both_panels() {
         versus: None,
         learnt: Vec::new(),
         ran: Vec::new(),
+        joined: None,
     };
     let result = |services| crate::fleet::FleetResult {
         schema: "trimtab.fleet/2",
