@@ -15,6 +15,7 @@ use trimtab_lab::report::table::Style;
 use trimtab_lab::result::RunRecord;
 use trimtab_lab::run::Recording;
 use trimtab_lab::run::datapath::Datapath;
+use trimtab_lab::scenario::Scenario;
 use trimtab_steer::scheme::Scheme;
 
 use crate::args::Leaderboard;
@@ -40,17 +41,11 @@ pub(crate) fn run(args: &Leaderboard) -> Result<(), Failure> {
     })?;
     let (mut scores, mut left_out) = (Vec::new(), Vec::new());
     for set in &sets {
-        let entry = datapath::named(&set.datapath);
-        let path = match entry.and_then(|entry| (entry.open)(&set.scenario)) {
-            Ok(path) => path,
-            // A set that this machine cannot run keeps no other from running.
-            Err(e) => {
-                eprintln!("warning: set {} does not run: {e}", set.name);
-                left_out.push(LeftOut { set: set.name.clone(), why: e.to_string() });
-                continue;
-            }
-        };
-        scores.push(scored(args, set, path.as_ref())?);
+        let mut set = set.clone();
+        let name = set.datapath.clone();
+        let open = |scenario: &Scenario| (datapath::named(&name)?.open)(scenario);
+        let Some(path) = opened(&mut set, &mut left_out, open) else { continue };
+        scores.push(scored(args, &set, path.as_ref())?);
     }
     if scores.is_empty() {
         return Err(Failure::input("no set ran: the reasons are above"));
@@ -62,6 +57,42 @@ pub(crate) fn run(args: &Leaderboard) -> Result<(), Failure> {
     write_file(&args.out.join("index.html"), |out| out.write_all(html.as_bytes()))
         .map_err(Failure::input)?;
     print(&render(&board, Style::of_stdout()))
+}
+
+/// What carries out a set, of which this machine cannot run some schemes, or all. What it cannot
+/// run keeps nothing else from running.
+fn opened(
+    set: &mut Set,
+    left_out: &mut Vec<LeftOut>,
+    open: impl Fn(&Scenario) -> Result<Box<dyn Datapath>, Failure>,
+) -> Option<Box<dyn Datapath>> {
+    let mut leave_out = |set: &str, cc: Option<&Scheme>, e: Failure| {
+        let (what, why) = (cc.map_or("it".to_owned(), ToString::to_string), e.to_string());
+        eprintln!("warning: set {set}: {what} does not run: {why}");
+        left_out.push(LeftOut { set: set.to_owned(), cc: cc.map(|cc| cc.label().to_owned()), why });
+    };
+    let all = match open(&set.scenario) {
+        Ok(path) => return Some(path),
+        Err(e) => e,
+    };
+    let cannot = |scheme: &Scheme| Some((scheme.clone(), open(&set.of(scheme)).err()?));
+    let broken: Vec<(Scheme, Failure)> = set.scenario.cc.iter().filter_map(cannot).collect();
+    let is_broken = |cc: &Scheme| broken.iter().any(|(other, _)| other.label() == cc.label());
+    let mut left = set.scenario.clone();
+    left.cc.retain(|cc| !is_broken(cc));
+    let has_reference = left.cc.iter().any(|cc| cc.label() == REFERENCE);
+    let path = if has_reference { open(&left) } else { Err(all) };
+    match path {
+        Ok(path) => {
+            set.scenario = left;
+            broken.into_iter().for_each(|(cc, e)| leave_out(&set.name, Some(&cc), e));
+            Some(path)
+        }
+        Err(e) => {
+            leave_out(&set.name, None, e);
+            None
+        }
+    }
 }
 
 /// The first scheme that two cards submit.
@@ -148,4 +179,44 @@ fn write(path: &Path, value: &impl Serialize) -> Result<(), Failure> {
         out.write_all(b"\n")
     })
     .map_err(Failure::input)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A machine that lacks some algorithms.
+    fn machine(lacks: &[&str]) -> impl Fn(&Scenario) -> Result<Box<dyn Datapath>, Failure> {
+        let lacks: Vec<String> = lacks.iter().map(|name| (*name).to_owned()).collect();
+        move |scenario| match scenario.cc.iter().find(|cc| lacks.iter().any(|l| l == cc.label())) {
+            Some(cc) => Err(Failure::input(format!("no {cc} here"))),
+            None => (datapath::named("sim")?.open)(scenario),
+        }
+    }
+
+    fn set() -> Set {
+        let text = "about = \"x\"\nschemes = [\"cubic\", \"bbr\", \"vegas\", \"copa:mit\"]\n\
+                    [scenario]\ntraces = [\"constant:12Mbit/s\"]\n\
+                    [[scenario.app]]\nkind = \"download\"\n";
+        Set::parse("mine", text).unwrap()
+    }
+
+    #[test]
+    fn a_scheme_that_the_machine_lacks_keeps_no_other_from_running() {
+        let (mut set, mut left_out) = (set(), Vec::new());
+        assert!(opened(&mut set, &mut left_out, machine(&["vegas", "bbr"])).is_some());
+        let left: Vec<&str> = set.scenario.cc.iter().map(Scheme::label).collect();
+        assert_eq!(left, ["cubic", "copa:mit"]);
+        let why: Vec<_> = left_out.iter().map(|one| (one.cc.as_deref(), &*one.why)).collect();
+        assert_eq!(why, [(Some("bbr"), "no bbr here"), (Some("vegas"), "no vegas here")]);
+    }
+
+    #[test]
+    fn without_the_reference_a_set_does_not_run() {
+        let (mut set, mut left_out) = (set(), Vec::new());
+        assert!(opened(&mut set, &mut left_out, machine(&["cubic", "bbr"])).is_none());
+        let all = LeftOut { set: "mine".to_owned(), cc: None, why: "no cubic here".to_owned() };
+        assert_eq!(left_out, [all]);
+        assert_eq!(set.scenario.cc.len(), 4);
+    }
 }

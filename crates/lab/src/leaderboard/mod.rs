@@ -72,7 +72,7 @@ pub struct Board {
     pub standings: Vec<Standing>,
     /// Every set that ran.
     pub sets: Vec<SetScores>,
-    /// Every set that did not.
+    /// Every set that did not, and schemes that the machine could not run in one that did.
     pub left_out: Vec<LeftOut>,
     /// What an acknowledgement costs, of schemes that run in this process. Of all of the board this
     /// alone differs from run to run.
@@ -93,13 +93,26 @@ pub struct Standing {
     pub sets: u64,
 }
 
-/// A set that did not run.
+/// A set that did not run, or one scheme of a set.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LeftOut {
     /// The set.
     pub set: String,
+    /// The scheme; none where it is the whole set.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cc: Option<String>,
     /// Why.
     pub why: String,
+}
+
+impl core::fmt::Display for LeftOut {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        let Self { set, cc, why } = self;
+        match cc {
+            Some(cc) => write!(f, "Set {set} ran without {cc}: {why}."),
+            None => write!(f, "Set {set} did not run: {why}."),
+        }
+    }
 }
 
 impl Board {

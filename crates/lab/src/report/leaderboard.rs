@@ -11,7 +11,7 @@ use super::chart::escape;
 use super::plots::{Point, plane};
 use super::table::{Column, Style, table};
 use super::{CLOSING, capitalised, interval, legend, opening};
-use crate::leaderboard::{Board, Card, CpuRow, PathRow, REFERENCE, Row, SetScores};
+use crate::leaderboard::{Board, Card, CpuRow, LeftOut, PathRow, REFERENCE, Row, SetScores};
 use crate::result::{Change, Scale};
 use crate::stats::Estimate;
 
@@ -127,9 +127,7 @@ fn harmed(board: &Board, cc: &str) -> Option<Change> {
 }
 
 fn left_out(board: &Board) -> String {
-    let line = |set: &crate::leaderboard::LeftOut| {
-        format!("<p>Set {} did not run: {}.</p>\n", escape(&set.set), escape(&set.why))
-    };
+    let line = |one: &LeftOut| format!("<p>{}</p>\n", escape(&one.to_string()));
     board.left_out.iter().map(line).collect()
 }
 
@@ -351,9 +349,8 @@ pub fn render(board: &Board, style: Style) -> String {
     for line in board.sets.iter().filter_map(lead) {
         text += &super::table::wrapped(&line, style.width);
     }
-    for set in &board.left_out {
-        let line = format!("Set {} did not run: {}.", set.set, set.why);
-        text += &super::table::wrapped(&line, style.width);
+    for one in &board.left_out {
+        text += &super::table::wrapped(&one.to_string(), style.width);
     }
     text
 }
@@ -361,7 +358,7 @@ pub fn render(board: &Board, style: Style) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::leaderboard::{LeftOut, Set, score};
+    use crate::leaderboard::{Set, score};
     use crate::testing::run;
 
     fn board() -> Board {
@@ -387,7 +384,10 @@ mod tests {
         let cpu = vec![cpu("cubic", 1.0), cpu("bbr", 1.5)];
         let board = Board::new(scores, cpu, vec![card.unwrap()], "trimtab leaderboard");
         let why = "it needs root".to_owned();
-        Board { left_out: vec![LeftOut { set: "kernel".to_owned(), why }], ..board }
+        let set = LeftOut { set: "kernel".to_owned(), cc: None, why };
+        let why = "no <module>".to_owned();
+        let scheme = LeftOut { set: "alone".to_owned(), cc: Some("vegas".to_owned()), why };
+        Board { left_out: vec![set, scheme], ..board }
     }
 
     #[test]
@@ -398,6 +398,7 @@ mod tests {
         assert!(from("<th scope=\"row\">bbr</th><td>0.00</td><td>+100.0%</td>") > from("<main>"));
         from("<td>1.50× <small>1.50× to 1.50×</small></td>");
         from("<p>Set kernel did not run: it needs root.</p>");
+        from("<p>Set alone ran without vegas: no &lt;module&gt;.</p>");
         from("processor time, cubic is 1");
         from("<details><summary>far (20ms, 150KB, 0% loss, 1 flow) <small>bbr +100.0%</small>");
         from("<th scope=\"row\"><a href=\"#card-0\">python:a&lt;b.py</a></th>");
@@ -414,6 +415,6 @@ mod tests {
         assert!(lines[2].trim_start().starts_with("bbr"), "{text}");
         assert!(lines[2].contains("0.00") && lines[2].ends_with("1.50×"), "{text}");
         assert!(lines[3].contains("python:a<b.py") && lines[3].contains("+50.0%"), "{text}");
-        assert!(text.ends_with("Set kernel did not run: it needs root.\n"), "{text}");
+        assert!(text.ends_with("Set kernel did not run: it needs root.\nSet alone ran without vegas: no <module>.\n"), "{text}");
     }
 }
