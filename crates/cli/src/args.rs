@@ -320,9 +320,8 @@ pub(crate) struct FleetSimulate {
     #[arg(long, value_name = "TIME")]
     pub(crate) duration: Option<Duration>,
 
-    /// After this time of the run, e.g. 24h, aggregates that the log shows to share a bottleneck are
-    /// one, as if a person followed `trimtab engine shared`; at least 10 aggregates with 48 intervals
-    /// are needed [default: never]
+    /// After this time of the run, e.g. 24h, join aggregates that share a bottleneck by the log, as
+    /// `trimtab engine shared` finds them. Needs 10 aggregates and 48 intervals [default: never]
     #[arg(long, value_name = "TIME")]
     pub(crate) together_after: Option<Duration>,
 

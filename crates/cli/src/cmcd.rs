@@ -39,13 +39,18 @@ fn reader(lines: &Lines, service: &str) -> Result<Reader, Failure> {
     let service = service.parse().map_err(Failure::input)?;
     let together = match &lines.together {
         None => Together::default(),
-        Some(file) => {
-            let text = std::fs::read_to_string(file).map_err(|e| cannot("read", file, &e))?;
-            let wrong = |e: TogetherError| Failure::input(format!("{}, {e}", file.display()));
-            Together::parse(&text).map_err(wrong)?
-        }
+        Some(file) => groups(file)?
+            .of_bits(lines.prefix)
+            .map_err(|e| Failure::input(format!("{}: {e}", file.display())))?,
     };
     Ok(Reader { service, prefix: lines.prefix, together, path: lines.path.clone(), fields })
+}
+
+/// The groups of a file.
+pub(crate) fn groups(file: &Path) -> Result<Together, Failure> {
+    let text = std::fs::read_to_string(file).map_err(|e| cannot("read", file, &e))?;
+    let wrong = |e: TogetherError| Failure::input(format!("{}, {e}", file.display()));
+    Together::parse(&text).map_err(wrong)
 }
 
 fn cannot(what: &str, path: &Path, e: &std::io::Error) -> Failure {

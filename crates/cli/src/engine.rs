@@ -3,6 +3,7 @@
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 use trimtab_engine as engine;
+use trimtab_fleet_client::edge::Together;
 use trimtab_fleet_client::{
     Action, BulkOrder, Client, EndSafe, Listing, Name, NewSafe, NewToken, OrderBody, RotateToken,
     Secret, WhatIfAsked,
@@ -11,6 +12,7 @@ use trimtab_fleet_client::{
 use crate::args::{
     AskEngine, Audit, AuditKind, Engine, EngineCommand, Order, Resume, TokenCommand,
 };
+use crate::cmcd::groups;
 use crate::{Failure, print, study};
 
 /// Runs the engine, or asks the one that runs.
@@ -50,8 +52,11 @@ pub(crate) fn run(args: Engine) -> Result<(), Failure> {
             let body = client(&ask)?.what_if(&asked).map_err(Failure::input)?;
             show(&body, ask.json, engine::what_if_text)
         }
-        EngineCommand::Shared { service, last, ask } => {
-            let body = client(&ask)?.shared(&service, last).map_err(Failure::input)?;
+        EngineCommand::Shared { service, with, last, ask } => {
+            let before = with.as_deref().map_or_else(|| Ok(Together::default()), groups)?;
+            let mut body = client(&ask)?.shared(&service, last).map_err(Failure::input)?;
+            let together = body.sharing.added_to(before).to_string();
+            body.together = together.lines().map(str::to_owned).collect();
             show(&body, ask.json, engine::shared_text)
         }
         EngineCommand::Pause(order) => give(order, Action::Pause, None),

@@ -20,7 +20,7 @@ use crate::study_args::{ExperimentCommand, RolloutCommand};
   trimtab engine aggregates 203.0.113
   trimtab engine explain tv/203.0.113.0/24
   trimtab engine what-if tv --algorithm bbr
-  trimtab engine shared tv > together.txt
+  trimtab engine shared tv --with together.txt > together.new
   trimtab engine pin tv/203.0.113.0/24 gamma=900 --reason 'trouble at the peer'
   trimtab engine pin tv/203.0.113.0/24 --algorithm bbr
   trimtab engine pause tv/203.0.112.0/20 --within --dry-run
@@ -97,10 +97,13 @@ pub(crate) enum EngineCommand {
         ask: AskEngine,
     },
     /// Find aggregates that share a bottleneck, by how their round-trip times move together. Prints
-    /// the lines of the file that edges read (`together`): remarks, and a line for each group.
+    /// the file of groups that edges read (`together`), with the evidence as remarks.
     Shared {
         /// The service, e.g. tv
         service: String,
+        /// The file that edges read now: its groups are printed, too, and keep their names
+        #[arg(long, value_name = "FILE")]
+        with: Option<PathBuf>,
         /// Decisions of each aggregate that are read, the latest ones, up to 10000
         #[arg(long, value_name = "N", default_value_t = 200)]
         last: usize,

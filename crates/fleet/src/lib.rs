@@ -86,7 +86,7 @@ pub use sharing::{AGGREGATES_MIN, INTERVALS_MIN, Shared, Sharing, SharingError, 
 pub use side_by_side::{Observed, SideBySide};
 pub use sketch::{RELATIVE_ERROR_MAX, Recorder, Sketch, SketchError, VALUE_MAX};
 pub use summary::{STATISTIC_NAME_LEN_MAX, STATISTICS_MAX, Summary, SummaryError};
-pub use together::{Together, TogetherError, TogetherMistake};
+pub use together::{Together, TogetherError, TogetherMistake, WrongBits};
 /// What the aggregates of a service found together, a point of it, and what may be in force.
 pub use trimtab_steer::customize::{Cell, Commons, Point};
 pub use what_if::{Target, WhatIf, WhatIfError};

@@ -6,13 +6,14 @@
 //! the mean round-trip time of an interval. What else moves it is taken out first:
 //!
 //! * **what was in force** and the context: the mean of its intervals with the same algorithm in the
-//!   same context;
+//!   same context, and in the same arm of an experiment;
 //! * **what all have in common**, as the hour of the day: the mean of all other aggregates;
 //! * **what lasts**: a series that goes by its own past correlates with others of its kind by
 //!   chance, so each is reduced to what its last value does not tell (Haugh, JASA 1976).
 //!
-//! The rest is ranked, so that no single outage decides. A pair shares a bottleneck where its rank
-//! correlation is that of no pair by chance in all pairs together, and strong in both halves of the log.
+//! The rest is ranked, so that no single outage decides. A pair is found where chance gives a rank
+//! correlation as strong to any pair of the log in one log of a hundred. It has to be strong in both
+//! halves of the log, too.
 
 use std::collections::BTreeMap;
 
@@ -36,13 +37,17 @@ const RANK_VARIANCE: f64 = 1.06;
 /// The statistic of an interval that is looked at.
 const RTT: &str = "mean(rtt)";
 
+/// What was in force, the context, and the experiment with its arm.
+type Under = (String, String, Option<(i64, u8)>);
+
 /// What the clients of an aggregate saw in an interval.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Sighting {
     key: Key,
     interval: u64,
-    /// What was in force, and the context.
-    under: (String, String),
+    under: Under,
+    /// Connections and version: of several sightings of an interval that of most connections counts.
+    weight: (u64, u64),
     log_rtt: f64,
 }
 
@@ -50,11 +55,13 @@ impl Sighting {
     /// Of a decision; none where no round-trip time was reported.
     pub fn of(decision: &Decision) -> Option<Self> {
         let (_, rtt) = decision.statistics.iter().find(|(name, _)| name == RTT)?;
+        let arm = decision.part.map(|part| (part.study, part.arm));
         let tried = decision.algorithms.as_ref().map_or("", |algorithms| &algorithms.tried);
         let seen = Self {
             key: decision.key.clone(),
             interval: decision.interval.0,
-            under: (tried.to_owned(), decision.context.clone()),
+            under: (tried.to_owned(), decision.context.clone(), arm),
+            weight: (decision.connections, decision.version),
             log_rtt: libm::log(*rtt),
         };
         seen.log_rtt.is_finite().then_some(seen)
@@ -100,8 +107,8 @@ pub struct Shared {
 pub enum SharingError {
     /// There are too few aggregates.
     #[error(
-        "{aggregates} aggregates have {INTERVALS_MIN} intervals with round-trip times, and \
-         {AGGREGATES_MIN} are needed to tell what two share from what all have in common: ask for \
+        "{aggregates} aggregates have {INTERVALS_MIN} intervals with round-trip times. \
+         {AGGREGATES_MIN} are needed, to tell what two share from what all have in common. Ask for \
          a longer log, or let edges report rtt"
     )]
     Few {
@@ -118,7 +125,10 @@ impl Sharing {
     pub fn of(seen: impl IntoIterator<Item = Sighting>) -> Result<Self, SharingError> {
         let mut by_key: BTreeMap<Key, BTreeMap<u64, Sighting>> = BTreeMap::new();
         for one in seen {
-            by_key.entry(one.key.clone()).or_default().insert(one.interval, one);
+            let seen = by_key.entry(one.key.clone()).or_default();
+            if seen.get(&one.interval).is_none_or(|other| other.weight < one.weight) {
+                seen.insert(one.interval, one);
+            }
         }
         let all = by_key.len();
         by_key.retain(|_, seen| seen.len() >= INTERVALS_MIN);
@@ -139,10 +149,10 @@ impl Sharing {
         }
         // Where pairs in general move together more than they would by chance, more is asked for
         // (Efron, "Large-scale simultaneous hypothesis testing: the choice of a null hypothesis",
-        // JASA 2004).
-        let mut usual: Vec<f64> = compared.iter().map(|(.., one)| one.z.abs()).collect();
-        usual.sort_by(f64::total_cmp);
-        let spread = usual.get(usual.len() / 2).map_or(1.0, |median| (1.4826 * median).max(1.0));
+        // JASA 2004). Without the mean of the others, those that share nothing move apart.
+        let centre = median(compared.iter().map(|(.., one)| one.z)).min(0.0);
+        let spread = 1.4826 * median(compared.iter().map(|(.., one)| (one.z - centre).abs()));
+        let spread = spread.max(1.0);
         let pairs = compared.len() as f64;
         let mut found: Vec<Shared> = compared
             .iter()
@@ -153,7 +163,7 @@ impl Sharing {
                 intervals,
                 correlation,
                 halves,
-                chance: (pairs * Normal::standard().sf(z / spread)).min(1.0),
+                chance: (pairs * Normal::standard().sf((z - centre) / spread)).min(1.0),
             })
             .filter(|shared| shared.chance <= CHANCE_MAX)
             .collect();
@@ -161,10 +171,9 @@ impl Sharing {
         Ok(Self { aggregates: keys.len() as u64, left_out, pairs: compared.len() as u64, found })
     }
 
-    /// The prefixes that share bottlenecks as groups that are one aggregate: who shares with one of a
-    /// group belongs to it.
-    pub fn together(&self) -> Together {
-        Together::of_pairs(self.found.iter().map(|shared| (shared.one, shared.other)))
+    /// These groups with the prefixes that share bottlenecks, as [`Together::with_pairs`] adds them.
+    pub fn added_to(&self, groups: Together) -> Together {
+        groups.with_pairs(self.found.iter().map(|shared| (shared.one, shared.other)))
     }
 }
 
@@ -210,7 +219,7 @@ fn scores(seen: &[BTreeMap<u64, Sighting>]) -> Vec<Vec<(u64, f64)>> {
 
 /// The logarithms of round-trip times, less their mean under the same configuration and context.
 fn without_what_was_in_force(seen: &BTreeMap<u64, Sighting>) -> Vec<(u64, f64)> {
-    let mut means: BTreeMap<&(String, String), (f64, f64)> = BTreeMap::new();
+    let mut means: BTreeMap<_, (f64, f64)> = BTreeMap::new();
     for one in seen.values() {
         let (sum, count) = means.entry(&one.under).or_default();
         (*sum, *count) = (*sum + one.log_rtt, *count + 1.0);
@@ -263,6 +272,13 @@ fn common(one: &[(u64, f64)], other: &[(u64, f64)]) -> Vec<(f64, f64)> {
         others.next_if(|(at, _)| *at == interval).map(|&(_, y)| (x, y))
     });
     same.collect()
+}
+
+/// The middle one; 0 of none.
+fn median(values: impl Iterator<Item = f64>) -> f64 {
+    let mut sorted: Vec<f64> = values.collect();
+    sorted.sort_by(f64::total_cmp);
+    sorted.get(sorted.len() / 2).copied().unwrap_or(0.0)
 }
 
 /// Pearson's; 0 where one of them is constant.

@@ -1,6 +1,7 @@
 //! Which prefixes are one aggregate, although no single prefix holds them: they share a bottleneck.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::hash::{DefaultHasher, Hash, Hasher};
 
 use crate::{KeyError, Prefix};
 
@@ -8,7 +9,7 @@ use crate::{KeyError, Prefix};
 ///
 /// As text: a line for each group, prefixes with blanks between them. The first one names the
 /// aggregate. What comes after `#` is a remark.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Default, PartialEq, Eq, Hash)]
 pub struct Together {
     /// By member, the first of its group.
     first: BTreeMap<Prefix, Prefix>,
@@ -63,18 +64,32 @@ impl Together {
         Ok(Self { first })
     }
 
-    /// Groups of pairs: who is in a pair with one of a group belongs to it. The first prefix in their
-    /// order names each.
-    pub fn of_pairs(pairs: impl IntoIterator<Item = (Prefix, Prefix)>) -> Self {
-        let mut together = Self::default();
+    /// The same with pairs: a pair joins the groups of its two prefixes. A group that was there keeps
+    /// its name, since what was learnt goes by that; a new one has that of its first prefix.
+    #[must_use]
+    pub fn with_pairs(mut self, pairs: impl IntoIterator<Item = (Prefix, Prefix)>) -> Self {
+        let before: BTreeSet<Prefix> = self.first.values().copied().collect();
         for (one, other) in pairs {
-            let (one_first, other_first) = (together.of(one), together.of(other));
-            let (first, last) = (one_first.min(other_first), one_first.max(other_first));
-            together.first.extend([(first, first), (last, last)]);
-            together.first.values_mut().filter(|of| **of == last).for_each(|of| *of = first);
-            together.first.extend([(one, first), (other, first)]);
+            let mut names = [self.of(one), self.of(other)];
+            names.sort_by_key(|name| (!before.contains(name), *name));
+            let [name, former] = names;
+            self.first.extend([(name, name), (former, name)]);
+            self.first.values_mut().filter(|of| **of == former).for_each(|of| *of = name);
         }
-        together
+        self
+    }
+
+    /// The same, if all prefixes are as long as those of who reads it: so many bits of IPv4, and of
+    /// IPv6. Others would be in no aggregate.
+    ///
+    /// # Errors
+    /// One has another length.
+    pub fn of_bits(self, [v4, v6]: [u8; 2]) -> Result<Self, WrongBits> {
+        let bits = |prefix: &Prefix| if prefix.address().is_ipv4() { v4 } else { v6 };
+        match self.first.keys().find(|prefix| prefix.len() != bits(prefix)) {
+            Some(prefix) => Err(WrongBits { prefix: *prefix, bits: bits(prefix) }),
+            None => Ok(self),
+        }
     }
 
     /// The prefix whose aggregate this one is in: its own, where it is in no group.
@@ -85,6 +100,23 @@ impl Together {
     /// Whether there are no groups.
     pub fn is_empty(&self) -> bool {
         self.first.is_empty()
+    }
+}
+
+/// A prefix of a group that no aggregate has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{prefix} is no aggregate here, where prefixes have {bits} bits: write it so long")]
+pub struct WrongBits {
+    prefix: Prefix,
+    bits: u8,
+}
+
+/// Short, however many there are: what depends on the groups compares this.
+impl core::fmt::Debug for Together {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        let mut digest = DefaultHasher::new();
+        self.hash(&mut digest);
+        write!(f, "Together({} prefixes, {:016x})", self.first.len(), digest.finish())
     }
 }
 
@@ -132,11 +164,35 @@ mod tests {
     fn pairs_make_groups() {
         let pairs = [(5, 6), (1, 2), (3, 4), (4, 2), (6, 5)];
         let of = |n: u8| prefix(&format!("10.0.{n}.0/24"));
-        let together = Together::of_pairs(pairs.map(|(one, other)| (of(one), of(other))));
+        let pairs = pairs.map(|(one, other)| (of(one), of(other)));
+        let together = Together::default().with_pairs(pairs);
         assert_eq!(
             together.to_string(),
             "10.0.1.0/24 10.0.2.0/24 10.0.3.0/24 10.0.4.0/24\n10.0.5.0/24 10.0.6.0/24\n"
         );
+    }
+
+    #[test]
+    fn a_group_keeps_its_name_when_others_join_it() {
+        let before = Together::parse("10.0.5.0/24 10.0.6.0/24\n10.0.8.0/24 10.0.9.0/24").unwrap();
+        let of = |n: u8| prefix(&format!("10.0.{n}.0/24"));
+        let after = before.clone().with_pairs([(of(1), of(6)), (of(2), of(3))]);
+        assert_eq!(
+            after.to_string(),
+            "10.0.2.0/24 10.0.3.0/24\n10.0.5.0/24 10.0.1.0/24 10.0.6.0/24\n10.0.8.0/24 10.0.9.0/24\n"
+        );
+        assert_ne!(format!("{before:?}"), format!("{after:?}"));
+        let one = before.with_pairs([(of(9), of(6))]);
+        assert_eq!(one.of(of(9)), of(5), "of two that were there the first");
+        assert_eq!(one.of(of(8)), of(5));
+    }
+
+    #[test]
+    fn prefixes_are_as_long_as_aggregates() {
+        let together = Together::parse("10.0.5.0/24 2001:db8::/48").unwrap();
+        assert_eq!(together.clone().of_bits([24, 48]), Ok(together.clone()));
+        let wrong = together.of_bits([24, 56]).unwrap_err().to_string();
+        assert!(wrong.starts_with("2001:db8::/48 is no aggregate here, where prefixes have 56"));
     }
 
     #[test]

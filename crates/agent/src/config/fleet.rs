@@ -94,7 +94,11 @@ impl Fleet {
 }
 
 /// The groups of a file, which stands in the folder of the configuration unless it says otherwise.
-fn together(source: &Source<'_>, file: Option<&Spanned<PathBuf>>) -> Result<Together, ConfigError> {
+fn together(
+    source: &Source<'_>,
+    file: Option<&Spanned<PathBuf>>,
+    bits: [u8; 2],
+) -> Result<Together, ConfigError> {
     let Some(given) = file else { return Ok(Together::default()) };
     let file = source.folder().join(given.get_ref());
     let wrong = |why: String| {
@@ -102,7 +106,8 @@ fn together(source: &Source<'_>, file: Option<&Spanned<PathBuf>>) -> Result<Toge
         source.error(given.span().start, &what)
     };
     let text = std::fs::read_to_string(&file).map_err(|e| wrong(why_unread(&e)))?;
-    Together::parse(&text).map_err(|e| wrong(e.to_string()))
+    let together = Together::parse(&text).map_err(|e| wrong(e.to_string()))?;
+    together.of_bits(bits).map_err(|e| wrong(e.to_string()))
 }
 
 /// Which aggregates the connections of a rule belong to.
@@ -150,7 +155,7 @@ impl Customized {
             let what = "prefix = [bits of IPv4, bits of IPv6], at most [32, 128]";
             return Err(source.error(given.span().start, what));
         }
-        let together = Arc::new(together(source, raw.together.as_ref())?);
+        let together = Arc::new(together(source, raw.together.as_ref(), prefix)?);
         Ok(Some(Self { service: name, prefix, together }))
     }
 

@@ -285,6 +285,9 @@ fn a_rule_may_leave_its_knobs_to_the_engine_of_a_fleet() {
     ] {
         assert_eq!(customized.key(client.parse().unwrap()).to_string(), aggregate);
     }
+    std::fs::write(&groups, "192.0.2.0/25 198.51.100.0/24\n").unwrap();
+    let other = refused(&with_groups);
+    assert!(other.contains("192.0.2.0/25 is no aggregate here, where prefixes have 24"), "{other}");
     std::fs::write(&groups, "\n192.0.2.0/24").unwrap();
     let alone = refused(&with_groups);
     assert!(alone.contains("line 2: 192.0.2.0/24 is alone"), "{alone}");

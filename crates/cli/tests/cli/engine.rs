@@ -93,6 +93,21 @@ fn shared_bottlenecks_are_printed_as_the_file_that_edges_read() {
     assert_eq!(serde_json::from_str::<Value>(&json).unwrap(), answer);
     let line = "GET /v1/shared?service=tv&last=200 HTTP/1.1";
     assert_eq!(asked.join().unwrap(), [line, line]);
+
+    // What edges read now stays, with its names.
+    fs::write(dir.path().join("now.txt"), "10.0.1.0/24 10.0.9.0/24\n10.0.4.0/24 10.0.5.0/24")
+        .unwrap();
+    let (url, asked) = answering(&answer);
+    let ask = ["engine", "shared", "tv", "--engine", &url, "--token-file", "kim.token"];
+    let ask = [&ask[..], &["--with", "now.txt"]].concat();
+    let [first, second] = [(); 2].map(|()| stdout(dir.path(), &ask));
+    assert_eq!(first, second);
+    let groups = "10.0.1.0/24 10.0.0.0/24 10.0.9.0/24\n10.0.4.0/24 10.0.5.0/24\n";
+    assert!(first.ends_with(&format!("halves\n{groups}")), "{first}");
+    asked.join().unwrap();
+    fs::write(dir.path().join("now.txt"), "10.0.1.0/24").unwrap();
+    let wrong = error(dir.path(), &ask);
+    assert!(wrong.contains("now.txt, line 1: 10.0.1.0/24 is alone"), "{wrong}");
 }
 
 #[test]

@@ -6,18 +6,25 @@ use axum::Json;
 use axum::extract::State;
 use schemars::JsonSchema;
 use serde::Deserialize;
-use trimtab_fleet::{Sharing, Sighting};
+use trimtab_fleet::{Sharing, Sighting, Together};
 use trimtab_fleet_client::SharedBody;
 
 use super::gate::Asked;
 use super::refusal::Refusal;
-use super::what_if::read_log;
+use super::what_if::{Most, read_log};
 use crate::engine::Engine;
 use crate::store::{Store, StoreError};
 
 /// Decisions of each aggregate that are read: by default, and at most.
 const LAST: usize = 200;
 const LAST_MAX: usize = 10_000;
+
+/// What is compared at most.
+const MOST: Most = Most {
+    aggregates: 1000,
+    decisions: 250_000,
+    instead: "let edges have wider prefixes, or read fewer decisions (`last`)",
+};
 
 /// What is asked for.
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -50,13 +57,14 @@ fn look(
     service: String,
     last: usize,
 ) -> Result<Result<SharedBody, Refusal>, StoreError> {
-    let log = match read_log(store, &service, None, last)? {
-        Ok(log) => log,
-        Err(refusal) => return Ok(Err(refusal)),
-    };
-    let sharing = Sharing::of(log.decisions.iter().filter_map(Sighting::of));
+    let mut seen = Vec::new();
+    let take = &mut |decision| seen.extend(Sighting::of(&decision));
+    if let Err(refusal) = read_log(store, &service, None, (last, MOST), take)? {
+        return Ok(Err(refusal));
+    }
+    let sharing = Sharing::of(seen);
     Ok(sharing.map_err(|e| Refusal::overlap(e.to_string())).map(|sharing| {
-        let together = sharing.together().to_string();
+        let together = sharing.added_to(Together::default()).to_string();
         let together = together.lines().map(str::to_owned).collect();
         SharedBody { service, together, sharing }
     }))

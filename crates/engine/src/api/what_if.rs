@@ -19,9 +19,22 @@ use crate::store::{Row, Search, Store, StoreError};
 /// Decisions of each aggregate that are read: by default, and at most.
 const LAST: usize = 1000;
 const LAST_MAX: usize = 10_000;
-/// Aggregates of a service, and decisions in all: what an answer reads in a few seconds.
-const AGGREGATES_MAX: usize = 1000;
-const DECISIONS_MAX: usize = 100_000;
+/// What an answer reads in a few seconds.
+const MOST: Most = Most {
+    aggregates: 1000,
+    decisions: 100_000,
+    instead: "ask about one of them, or read fewer decisions of each (`last`)",
+};
+
+/// What is read at most.
+pub(super) struct Most {
+    /// Aggregates of a service.
+    pub(super) aggregates: usize,
+    /// Decisions in all.
+    pub(super) decisions: usize,
+    /// What to do where there are more.
+    pub(super) instead: &'static str,
+}
 
 /// What is asked for.
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -79,36 +92,29 @@ fn look(
     last: usize,
 ) -> Result<Result<WhatIfBody, Refusal>, StoreError> {
     let name = service.name().as_str().to_owned();
-    let log = match read_log(store, &name, prefix.as_deref(), last)? {
-        Ok(log) => log,
+    let mut decisions = Vec::new();
+    let take = &mut |decision| decisions.push(decision);
+    let aggregates = match read_log(store, &name, prefix.as_deref(), (last, MOST), take)? {
+        Ok(aggregates) => aggregates,
         Err(refusal) => return Ok(Err(refusal)),
     };
-    Ok(estimate(service, target, &log.decisions).map(|estimate| WhatIfBody {
-        service: name,
-        prefix,
-        aggregates: log.aggregates,
-        estimate,
-    }))
+    let estimate = estimate(service, target, &decisions);
+    Ok(estimate.map(|estimate| WhatIfBody { service: name, prefix, aggregates, estimate }))
 }
 
-/// What is read of a log.
-pub(super) struct Log {
-    /// How many aggregates it is of.
-    pub(super) aggregates: u64,
-    pub(super) decisions: Vec<Decision>,
-}
-
-/// Reads the latest decisions of one aggregate of a service, or of all.
+/// Reads the latest decisions of one aggregate of a service, or of all. How many aggregates these
+/// are.
 pub(super) fn read_log(
     store: &dyn Store,
     name: &str,
     prefix: Option<&str>,
-    last: usize,
-) -> Result<Result<Log, Refusal>, StoreError> {
-    let name = name.to_owned();
+    (last, most): (usize, Most),
+    take: &mut dyn FnMut(Decision),
+) -> Result<Result<u64, Refusal>, StoreError> {
+    let service = name.to_owned();
     let rows: Vec<Row> = match prefix {
         Some(prefix) => {
-            let one = Name { service: name, prefix: prefix.to_owned() };
+            let one = Name { service, prefix: prefix.to_owned() };
             let Some(row) = store.aggregate(&one)? else {
                 let said = format!("no reports for {one}: check it in the list of aggregates");
                 return Ok(Err(Refusal::unknown(said)));
@@ -116,29 +122,29 @@ pub(super) fn read_log(
             vec![row]
         }
         None => {
-            let limit = AGGREGATES_MAX + 1;
-            store.aggregates(&Search { service: Some(name), limit, ..Search::default() })?
+            let limit = most.aggregates + 1;
+            store.aggregates(&Search { service: Some(service), limit, ..Search::default() })?
         }
     };
-    if rows.len() > AGGREGATES_MAX {
-        let said =
-            format!("the service has more than {AGGREGATES_MAX} aggregates: ask about one of them");
-        return Ok(Err(Refusal::oversized(said)));
+    let over = |what: &str, count: usize| {
+        Refusal::oversized(format!("{name} has more than {count} {what}: {}", most.instead))
+    };
+    if rows.len() > most.aggregates {
+        return Ok(Err(over("aggregates", most.aggregates)));
     }
-    let mut decisions = Vec::new();
+    let mut count = 0;
     for row in &rows {
         for decided in store.decisions(row.id, i64::MAX, last)? {
-            decisions.extend(decisions_of(&row.name, &decided.detail));
+            for decision in decisions_of(&row.name, &decided.detail) {
+                count += 1;
+                take(decision);
+            }
         }
-        if decisions.len() > DECISIONS_MAX {
-            let said = format!(
-                "the log has more than {DECISIONS_MAX} decisions of that: read fewer of each \
-                 aggregate (`last`), or ask about one"
-            );
-            return Ok(Err(Refusal::oversized(said)));
+        if count > most.decisions {
+            return Ok(Err(over("such decisions", most.decisions)));
         }
     }
-    Ok(Ok(Log { aggregates: rows.len() as u64, decisions }))
+    Ok(Ok(rows.len() as u64))
 }
 
 /// The decisions of what is kept of an interval, the one on versions before among them.

@@ -119,6 +119,14 @@ struct Member {
     with: Option<usize>,
 }
 
+/// What a decision shows of an interval.
+#[derive(Clone)]
+struct Taught {
+    /// The algorithm that was in force, where there is a choice.
+    tried: Option<String>,
+    fell_back: bool,
+}
+
 impl<'a> Run<'a> {
     pub(super) fn new(group: Group<'a>, policy: &'a Policy<'a>, looks: bool) -> Self {
         let member = |field: &Field<'_>| Member {
@@ -194,11 +202,11 @@ impl<'a> Run<'a> {
             look(group, members, n);
         }
         let with: Vec<Option<usize>> = members.iter().map(|member| member.with).collect();
-        let mut ran: Vec<Option<String>> = Vec::new();
+        let mut lessons: Vec<Option<Taught>> = Vec::new();
         for (i, member) in members.iter_mut().enumerate() {
             let field = &group.fields[i];
-            let tried = match member.with {
-                Some(first) => ran[first].clone(),
+            let taught = match member.with {
+                Some(first) => lessons[first].clone(),
                 None => {
                     let is_with = |other: &usize| *other == i || with[*other] == Some(i);
                     let all: Vec<&Seen> =
@@ -207,25 +215,31 @@ impl<'a> Run<'a> {
                     member.learn_from(field, policy, n, &all)
                 }
             };
-            member.close(field, n, &seen[i], (arms[i], tried.as_deref()));
-            ran.push(tried);
+            member.close(field, n, &seen[i], (arms[i], taught.as_ref()));
+            lessons.push(taught);
         }
     }
 
     /// How it went with each aggregate.
     pub(super) fn finish(self) -> Vec<Course> {
-        let policy = self.policy;
-        self.members.into_iter().map(|member| member.finish(policy)).collect()
+        let Self { policy, mut members, .. } = self;
+        for i in 0..members.len() {
+            if let Some(first) = members[i].with {
+                members[i].learner = members[first].learner.clone();
+            }
+        }
+        members.into_iter().map(|member| member.finish(policy)).collect()
     }
 }
 
 /// Looks at the best guess of each aggregate, where all have one.
 fn look(group: &Group<'_>, members: &mut [Member], n: u64) {
-    let guess = |(member, field): (&Member, &Field<'_>)| {
-        let learner = member.learner.learner(field.context(n))?;
+    let guess = |(i, field): (usize, &Field<'_>)| {
+        let of = &members[members[i].with.unwrap_or(i)];
+        let learner = of.learner.learner(field.context(n))?;
         Some(Some(field.spec(learner.centre())))
     };
-    let guesses: Option<Vec<_>> = members.iter().zip(&group.fields).map(guess).collect();
+    let guesses: Option<Vec<_>> = group.fields.iter().enumerate().map(guess).collect();
     let Some(guesses) = guesses else { return };
     let seen = group.seen(n, &guesses, Sample::Run);
     for ((member, field), seen) in members.iter_mut().zip(&group.fields).zip(seen.iter()) {
@@ -274,23 +288,24 @@ impl Member {
         Some((control, spec.expect("the permitted box lies within the algorithm's ranges")))
     }
 
-    /// Learns from what was seen of an interval, by the production code where that chooses. The
-    /// algorithm that was in force, where there is a choice.
+    /// Learns from what was seen of an interval, by the production code where that chooses.
     fn learn_from(
         &mut self,
         field: &Field<'_>,
         policy: &Policy<'_>,
         n: u64,
         seen: &Seen,
-    ) -> Option<String> {
+    ) -> Option<Taught> {
         let Policy::Learner(service) = policy else { return None };
         let decision = self.learn(service, field.interval(n), seen).ok()?;
-        if matches!(decision.lesson.outcome, Outcome::FellBack { .. }) {
-            self.course.fallbacks.push(n);
-        }
         self.found.extend(decision.finding(service));
-        self.sighted.extend(Sighting::of(&decision));
-        Some(decision.algorithms?.tried)
+        if field.scenario.together_after.is_some() {
+            self.sighted.extend(Sighting::of(&decision));
+        }
+        Some(Taught {
+            fell_back: matches!(decision.lesson.outcome, Outcome::FellBack { .. }),
+            tried: decision.algorithms.map(|algorithms| algorithms.tried),
+        })
     }
 
     /// Takes what was seen of an interval.
@@ -299,11 +314,15 @@ impl Member {
         field: &Field<'_>,
         n: u64,
         seen: &Seen,
-        (arm, tried): (Option<usize>, Option<&str>),
+        (arm, taught): (Option<usize>, Option<&Taught>),
     ) {
         let reward = field.reward(&seen.summary);
+        let tried = taught.and_then(|taught| taught.tried.as_ref());
         if let Some(tried) = tried.filter(|_| is_late(field.scenario, n)) {
-            *self.course.ran.entry(tried.to_owned()).or_default() += 1;
+            *self.course.ran.entry(tried.clone()).or_default() += 1;
+        }
+        if taught.is_some_and(|taught| taught.fell_back) {
+            self.course.fallbacks.push(n);
         }
         if let Some((arm, arms)) = arm.zip(self.arms.get_mut(&field.context(n))) {
             arms.note(arm, reward);

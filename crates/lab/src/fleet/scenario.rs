@@ -215,13 +215,14 @@ impl FleetScenario {
     /// bottleneck.
     ///
     /// # Errors
-    /// There are too few aggregates or intervals to tell.
+    /// There are too few aggregates or intervals to tell, or the run ends before.
     pub fn joining(mut self, after: Duration) -> Result<Self, FleetScenarioError> {
         let intervals = after.ratio(self.services[0].interval());
-        if self.aggregates < AGGREGATES_MIN as u32 || intervals < INTERVALS_MIN as f64 {
+        let is_within = intervals >= INTERVALS_MIN as f64 && after < self.duration;
+        if self.aggregates < AGGREGATES_MIN as u32 || !is_within {
             let must = format!(
-                "after {INTERVALS_MIN} intervals at the earliest, with {AGGREGATES_MIN} aggregates \
-                 at least"
+                "after {INTERVALS_MIN} intervals at the earliest and before the end of the run, with \
+                 {AGGREGATES_MIN} aggregates at least"
             );
             return Err(value("together_after", must));
         }

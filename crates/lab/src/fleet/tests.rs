@@ -213,6 +213,32 @@ fn a_fleet_comes_from_the_incumbent_to_the_algorithm_that_is_best() {
     assert!(render(&result).contains(" in force in the last third: "), "{}", render(&result));
 }
 
+/// Those of one bottleneck are found by what a day shows, and nobody else.
+#[test]
+fn aggregates_of_one_bottleneck_become_one() {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../scenarios/fleet/tv-shared.toml");
+    let mut scenario = FleetScenario::load(std::path::Path::new(path)).unwrap();
+    scenario.baselines.clear();
+    scenario.compare_with = None;
+    scenario.aggregates = 10;
+    scenario.duration = "25h".parse().unwrap();
+    let after = |text: &str| scenario.clone().joining(text.parse().unwrap());
+    for wrong in ["15h", "25h"] {
+        let said = after(wrong).unwrap_err().to_string();
+        assert!(said.contains("48 intervals at the earliest"), "{said}");
+    }
+    let result = simulate(&after("24h").unwrap(), 7, &[], threads(2), "").unwrap();
+    let joined = result.services[0].joined.unwrap();
+    assert_eq!((joined.pairs, joined.wrong), (5, 0));
+    assert!(joined.found >= 4, "{joined:?}");
+    assert!(render(&result).contains(" of 5 pairs that share a bottleneck; 0 more"));
+    let apart = simulate(&scenario, 7, &[], threads(2), "").unwrap();
+    assert_eq!(apart.services[0].joined, None);
+    // Of all of the run but its last hour nothing differs.
+    let first = |r: &FleetResult| r.services[0].schemes[0].windows[..20].to_vec();
+    assert_eq!(first(&result), first(&apart));
+}
+
 #[test]
 fn mistakes_say_what_is_right() {
     for (from, to, words) in [

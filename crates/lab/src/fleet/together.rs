@@ -2,7 +2,7 @@
 //! bottleneck: what a person does who asks `trimtab engine shared` and follows it.
 
 use serde::{Deserialize, Serialize};
-use trimtab_fleet::{Sharing, Sighting};
+use trimtab_fleet::{Sharing, Sighting, Together};
 
 use super::contest::Run;
 use super::scenario::FleetScenario;
@@ -39,9 +39,9 @@ impl Log {
     /// become one.
     pub(super) fn follow(&mut self, scenario: &FleetScenario, runs: &mut [Run<'_>], until: u64) {
         let length = scenario.services[0].interval();
-        let Some(after) = scenario.together_after.filter(|_| self.joined.is_none()) else { return };
+        let Some(after) = scenario.together_after else { return };
         self.seen.extend(runs.iter_mut().flat_map(Run::take_sighted));
-        if length * until < after {
+        if self.joined.is_some() || length * until < after {
             return;
         }
         // Too few have nothing found; the scenario was checked.
@@ -56,7 +56,7 @@ impl Log {
             joined.found += within.count() as u64;
         }
         joined.wrong = sharing.found.len() as u64 - joined.found;
-        let together = sharing.together();
+        let together = sharing.added_to(Together::default());
         runs.iter_mut().for_each(|run| run.join(&together));
         self.joined = Some(joined);
     }

@@ -155,3 +155,31 @@ fn only_the_last_third_is_late() {
     assert_eq!(course.late.connections(), 24);
     assert_eq!(course.late.get("rtt").unwrap().mean(), Some(59.5), "the mean of 48 to 71");
 }
+
+/// After they are joined, two have one configuration, and one learner learns from both.
+#[test]
+fn joined_aggregates_run_and_learn_as_one() {
+    let shared =
+        "buffer = [1, 1]\n[links.shared]\naggregates = 2\nconnections = 2\nwithin = \"1s\"";
+    let text =
+        FLEET.replace("aggregates = 300", "aggregates = 10").replace("buffer = [1, 1]", shared);
+    let scenario = FleetScenario::parse(&text).unwrap();
+    let scenario = scenario.joining("50h".parse().unwrap()).unwrap();
+    let fleet = Fleet::new(&scenario, 3);
+    let service = &scenario.services[0];
+    let policy = Policy::Learner(service);
+    let group = Group::all(&fleet, service).remove(0);
+    let mut run = Run::new(group, &policy, false);
+    run.advance(6);
+    assert_eq!(run.take_sighted().len(), 12, "each by itself");
+    let prefixes = run.prefixes();
+    run.join(&Together::default().with_pairs([(prefixes[0], prefixes[1])]));
+    run.advance(40);
+    assert_eq!(run.take_sighted().len(), 34, "one learns");
+    let [first, second] = &run.members[..] else { panic!("two members") };
+    assert_eq!(second.learner.latest(), Some(run.group.fields[1].interval(5)));
+    assert_eq!(first.learner.latest(), Some(run.group.fields[0].interval(39)));
+    assert_eq!(first.course.rewards.len(), second.course.rewards.len());
+    let courses = run.finish();
+    assert_eq!(courses[0].learnt, courses[1].learnt);
+}
