@@ -11,6 +11,7 @@ mod routes;
 mod safe;
 mod studies;
 mod tokens;
+mod trace;
 mod what_if;
 
 use std::sync::Arc;
@@ -33,6 +34,9 @@ use crate::dashboard;
 use crate::engine::Engine;
 use crate::metrics;
 use crate::safe::keeping;
+
+/// What orchestrators ask for, without a token: they would end the engine where they get no answer.
+const PROBES: [&str; 2] = ["/healthz", "/readyz"];
 
 /// All that the engine answers.
 pub(crate) fn router(engine: &Arc<Engine>) -> Router {
@@ -57,6 +61,7 @@ pub(crate) fn router(engine: &Arc<Engine>) -> Router {
         })
         .layer(middleware::from_fn_with_state(Arc::clone(engine), gate::note))
         .layer(middleware::map_response(harden))
+        .layer(middleware::from_fn_with_state(Arc::clone(engine), trace::request))
         .with_state(Arc::clone(engine))
 }
 
