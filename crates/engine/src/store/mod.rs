@@ -43,7 +43,7 @@ use crate::metrics::Latency;
 use crate::tables::time;
 
 /// The version of the tables. Those of an older version are brought up to date, those of a later one are refused.
-pub(crate) const SCHEMA_VERSION: u32 = 6;
+pub(crate) const SCHEMA_VERSION: u32 = 7;
 
 /// The part of a schema that a version added.
 fn since(schema: &'static str, version: u32) -> &'static str {

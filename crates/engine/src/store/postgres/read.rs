@@ -154,15 +154,10 @@ pub(super) fn counts(link: &mut Link) -> Result<Counts, Failed> {
 }
 
 pub(super) fn forget(link: &mut Link, before_ms: i64, limit: usize) -> Result<usize, Failed> {
-    let decisions = link.execute(
-        "DELETE FROM decisions WHERE ctid = ANY (ARRAY(
-             SELECT ctid FROM decisions WHERE at_ms < $1 ORDER BY at_ms LIMIT $2 FOR UPDATE SKIP LOCKED))",
-        &[&before_ms, &(limit as i64)],
-    )?;
     let reports = link.execute(
         "DELETE FROM reports WHERE id = ANY (ARRAY(
              SELECT id FROM reports WHERE interval < $1 LIMIT $2 FOR UPDATE SKIP LOCKED))",
         &[&before_ms, &(limit as i64)],
     )?;
-    Ok((decisions + reports) as usize + super::studies::forget(link, before_ms, limit)?)
+    Ok(reports as usize + super::studies::forget(link, before_ms, limit)?)
 }
