@@ -451,6 +451,9 @@ pub(crate) trait Store: Send + Sync {
     /// Aggregates, in the order of their names.
     fn aggregates(&self, search: &Search) -> Result<Vec<Row>, StoreError>;
 
+    /// The number of one, also of one that cannot be read.
+    fn number(&self, name: &Name) -> Result<Option<i64>, StoreError>;
+
     /// One.
     fn aggregate(&self, name: &Name) -> Result<Option<Row>, StoreError>;
 

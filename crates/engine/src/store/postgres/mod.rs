@@ -334,6 +334,10 @@ impl Store for Postgres {
         self.read(|link| read::aggregates(link, search))
     }
 
+    fn number(&self, name: &Name) -> Result<Option<i64>, StoreError> {
+        self.read(|link| read::number(link, name))
+    }
+
     fn aggregate(&self, name: &Name) -> Result<Option<Row>, StoreError> {
         self.read(|link| read::aggregate(link, self.shapes(), name))
     }

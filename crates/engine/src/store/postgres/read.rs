@@ -59,6 +59,14 @@ pub(super) fn aggregates(link: &mut Link, search: &Search) -> Result<Vec<Row>, F
     rows.iter().map(aggregate_row).collect()
 }
 
+pub(super) fn number(link: &mut Link, name: &Name) -> Result<Option<i64>, Failed> {
+    let row = link.first(
+        "SELECT id FROM aggregates WHERE service = $1 AND prefix = $2",
+        &[&name.service, &name.prefix],
+    )?;
+    Ok(row.map(|row| row.get(0)))
+}
+
 pub(super) fn aggregate(
     link: &mut Link,
     shapes: ServerShapes<'_>,
