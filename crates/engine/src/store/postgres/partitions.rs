@@ -10,6 +10,8 @@ use std::ops::Range;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use postgres::error::SqlState;
+
 use super::link::{Failed, Link, Links};
 use super::{SCHEMA, since};
 use crate::logging::log;
@@ -120,7 +122,14 @@ impl Partitions {
         if looked.is_some_and(|at| at.elapsed() < LOOK_EVERY) {
             return Ok(false);
         }
-        let dropped = links.write(|link| drop_oldest(link, before_ms));
+        // Somebody reads all of it, as `pg_dump` does: there is time.
+        let mut is_read = false;
+        let dropped = links.write(|link| {
+            drop_oldest(link, before_ms).inspect_err(|e| {
+                is_read = matches!(e, Failed::Server(e) if e.code() == Some(&SqlState::LOCK_NOT_AVAILABLE));
+            })
+        });
+        let dropped = if is_read { Ok(None) } else { dropped };
         if let Ok(Some(name)) = &dropped {
             log(&format!("drops decisions that are too old: {name}"));
             self.doubt();

@@ -70,6 +70,11 @@ fn old_days_go_as_a_whole_and_by_one_statement() {
     // Day 100 was over at its end, and the last decision about it was made then.
     assert_eq!(store.forget(101 * DAY_MS, 9), Ok(0));
     assert_eq!(partitions(&mut db), named(100..107), "it is as old as what is kept, and no older");
+    let mut dump = direct(&config);
+    dump.batch_execute("BEGIN; SELECT count(*) FROM decisions").unwrap();
+    assert_eq!(join(&config).forget(104 * DAY_MS + 1, 9), Ok(0), "a copy is made: there is time");
+    dump.batch_execute("COMMIT").unwrap();
+    assert_eq!(partitions(&mut db), named(100..107));
     let later = join(&config);
     assert_eq!(later.forget(104 * DAY_MS + 1, 9), Ok(0));
     let said = db.query("SELECT tag FROM said ORDER BY tag", &[]).unwrap();
@@ -114,6 +119,8 @@ fn two_engines_that_make_and_drop_days_at_once_lose_no_decision() {
         assert_eq!(kept[..3], [last, last - 1, last - 2], "{kept:?}");
     }
     assert_eq!(one.counts().unwrap().decisions, 2 * (last - 299));
+    // One that found the other at it left the rest for later.
+    join(&config).forget((last - 3) * DAY_MS, 9).expect("nobody is in the way");
     let left = partitions(&mut direct(&config));
     assert!(left.len() <= 7, "{left:?}");
 }
