@@ -15,6 +15,7 @@ use crate::logging::{log, warn};
 use crate::safe;
 use crate::store::{Closed, Decide, Due, Line, Open, Shown, StoreError, Use};
 use crate::studies::{self, Looked};
+use crate::traces::RoundSpan;
 
 /// Aggregates of one commit: enough to make it cheap, few enough not to hold up reports.
 const COMMIT_MAX: usize = 200;
@@ -194,13 +195,15 @@ impl Round {
     /// The services take turns, so that none waits for all that is due of another; what goes wrong with one leaves the
     /// others alone.
     fn close_all(&mut self, since_ms: i64) -> Result<(), StoreError> {
-        let services = self.engine.learning().services();
+        let engine = Arc::clone(&self.engine);
+        let services = engine.learning().services();
+        let round = RoundSpan::new(&engine.traces);
         let mut first: Result<(), StoreError> = Ok(());
         let mut turn: Vec<&ServiceInfo> = services.iter().collect();
         while !turn.is_empty() && !self.engine.ending.load(Ordering::Relaxed) {
             turn.retain(|service| {
                 let done =
-                    close_some(&self.engine, service, since_ms).and_then(|more| match more {
+                    close_some(&engine, service, since_ms, &round).and_then(|more| match more {
                         More::Due => Ok(true),
                         // Under such an order, what runs stands still.
                         More::None { .. } if self.engine.safe.of(&service.name).is_some() => {
@@ -252,7 +255,12 @@ enum More {
 }
 
 /// Closes what is due of a service, as much as one commit takes.
-fn close_some(engine: &Engine, service: &ServiceInfo, since_ms: i64) -> Result<More, StoreError> {
+fn close_some<'a>(
+    engine: &'a Engine,
+    service: &'a ServiceInfo,
+    since_ms: i64,
+    round: &RoundSpan<'a>,
+) -> Result<More, StoreError> {
     let now = now_ms();
     let closable = closable(now, since_ms, engine.grace_ms, service.interval_ms);
     let Some(through) = closable else { return Ok(More::TooEarly) };
@@ -266,8 +274,11 @@ fn close_some(engine: &Engine, service: &ServiceInfo, since_ms: i64) -> Result<M
         now_ms: now,
         oldest: through_ms,
         shown: BTreeMap::new(),
+        round,
     };
-    let (closed, changed) = engine.store.close(&due, &mut deciding)?;
+    let done = engine.store.close(&due, &mut deciding);
+    round.over(done.is_ok());
+    let (closed, changed) = done?;
     let Deciding { oldest, shown, .. } = deciding;
     engine.metrics.shown(&service.name, shown.values().flatten());
     // How late an interval is, where it could be closed since then.
@@ -288,23 +299,27 @@ fn close_some(engine: &Engine, service: &ServiceInfo, since_ms: i64) -> Result<M
 }
 
 /// Decides on what is due of a service.
-struct Deciding<'a> {
+struct Deciding<'a, 'b> {
     learning: &'a dyn Learning,
-    service: &'a str,
+    service: &'b str,
     kept_safe: Option<SafeOrder>,
     now_ms: i64,
     /// When the oldest interval begins that was decided on.
     oldest: i64,
     /// What the decisions show, by what is decided on: a transaction that is tried again decides again.
     shown: BTreeMap<(Name, i64), Vec<Shown>>,
+    round: &'a RoundSpan<'b>,
 }
 
-impl Decide for Deciding<'_> {
+impl Decide for Deciding<'_, '_> {
     fn on(&mut self, open: &[Open]) -> Vec<Result<Closed, String>> {
+        let span = self.round.decide(self.service, open.len());
         let closed = match &self.kept_safe {
             Some(order) => open.iter().map(|_| Ok(safe::close(order))).collect(),
             None => self.learning.decide(open, self.now_ms),
         };
+        drop(span);
+        self.round.decided(self.service);
         for (open, closed) in open.iter().zip(&closed) {
             self.oldest = self.oldest.min(open.interval);
             if let Ok(closed) = closed {
@@ -315,6 +330,8 @@ impl Decide for Deciding<'_> {
     }
 
     fn heed(&mut self, kept: Option<&str>) {
+        // The transaction before is over.
+        self.round.over(true);
         self.learning.heed(self.service, kept);
     }
 

@@ -21,6 +21,7 @@ use crate::metrics::Metrics;
 use crate::refusals::Refusals;
 use crate::safe::Safe;
 use crate::store::{Store, StoreError};
+use crate::traces::Traces;
 use crate::who::{Found, Who};
 
 /// A burst of requests, in seconds of their rate.
@@ -46,6 +47,9 @@ pub(crate) struct Engine {
     pub(crate) store: Arc<dyn Store>,
     pub(crate) ingest: Ingest,
     pub(crate) metrics: Metrics,
+    pub(crate) traces: Traces,
+    /// How its address begins: `http` or `https`.
+    pub(crate) scheme: &'static str,
     pub(crate) limits: Limits,
     pub(crate) skew_ms: i64,
     pub(crate) grace_ms: i64,
@@ -87,6 +91,9 @@ pub(crate) struct Parts {
     pub(crate) store: Arc<dyn Store>,
     pub(crate) learning: Arc<dyn Learning>,
     pub(crate) ingest: Ingest,
+    pub(crate) metrics: Metrics,
+    pub(crate) traces: Traces,
+    pub(crate) scheme: &'static str,
     pub(crate) limits: Limits,
     pub(crate) skew_ms: i64,
     pub(crate) grace_ms: i64,
@@ -96,12 +103,13 @@ pub(crate) struct Parts {
 impl Engine {
     pub(crate) fn new(parts: Parts) -> Self {
         let new_aggregates = f64::from(parts.limits.new_aggregates);
-        let metrics = Metrics::new();
-        parts.store.time(metrics.latency());
+        parts.store.time(parts.metrics.latency());
         Self {
             store: parts.store,
             ingest: parts.ingest,
-            metrics,
+            metrics: parts.metrics,
+            traces: parts.traces,
+            scheme: parts.scheme,
             limits: parts.limits,
             skew_ms: parts.skew_ms,
             grace_ms: parts.grace_ms,

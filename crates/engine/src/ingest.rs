@@ -6,17 +6,20 @@
 use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use opentelemetry::trace::SpanContext;
 use tokio::sync::oneshot;
 
 use crate::error::Error;
 use crate::store::{Batch, Outcome, Store, StoreError};
+use crate::traces::{self, Begin, Traces};
 
 /// Batches that wait at most; beyond, edges are asked to come back.
 const WAITING_MAX: usize = 4096;
 /// Batches of one commit at most, so that none waits long.
 const COMMIT_MAX: usize = 512;
 
-type Waiting = (Batch, oneshot::Sender<Result<Outcome, StoreError>>);
+/// A batch, who waits for what becomes of it, and the span in which they do.
+type Waiting = (Batch, (oneshot::Sender<Result<Outcome, StoreError>>, SpanContext));
 
 /// Where batches go in.
 #[derive(Clone)]
@@ -35,14 +38,15 @@ pub(crate) enum NotKept {
 
 impl Ingest {
     /// Starts as many threads as are of use to the store; they end when the last of these is dropped.
-    pub(crate) fn start(store: &Arc<dyn Store>) -> Result<Self, Error> {
+    pub(crate) fn start(store: &Arc<dyn Store>, traces: &Traces) -> Result<Self, Error> {
         let (sender, receiver) = sync_channel(WAITING_MAX);
         let receiver = Arc::new(Mutex::new(receiver));
         for _ in 0..store.doors() {
             let (store, receiver) = (Arc::clone(store), Arc::clone(&receiver));
+            let traces = traces.clone();
             std::thread::Builder::new()
                 .name("ingest".to_owned())
-                .spawn(move || keep_all(&*store, &receiver))
+                .spawn(move || keep_all(&*store, &receiver, &traces))
                 .map_err(|e| Error::system("start the thread for reports", e))?;
         }
         Ok(Self(sender))
@@ -51,7 +55,7 @@ impl Ingest {
     /// Keeps a batch; when this returns an outcome, it is on the disk.
     pub(crate) async fn keep(&self, batch: Batch) -> Result<Outcome, NotKept> {
         let (sender, receiver) = oneshot::channel();
-        self.0.try_send((batch, sender)).map_err(|e| match e {
+        self.0.try_send((batch, (sender, traces::current()))).map_err(|e| match e {
             TrySendError::Full(_) => NotKept::Busy,
             TrySendError::Disconnected(_) => NotKept::Ending,
         })?;
@@ -67,11 +71,22 @@ fn next(receiver: &Mutex<Receiver<Waiting>>) -> Option<Vec<Waiting>> {
     Some(waiting)
 }
 
-fn keep_all(store: &dyn Store, receiver: &Mutex<Receiver<Waiting>>) {
+fn keep_all(store: &dyn Store, receiver: &Mutex<Receiver<Waiting>>, traces: &Traces) {
     while let Some(waiting) = next(receiver) {
         let (batches, askers): (Vec<Batch>, Vec<_>) = waiting.into_iter().unzip();
+        let (askers, asked): (Vec<_>, Vec<_>) = askers.into_iter().unzip();
+        // Of many requests, so it is no child of one.
+        let span = traces.begin(|| Begin { links: asked, ..Begin::own("ingest.commit") });
+        span.set("trimtab.batches", batches.len() as i64);
+        let reports: usize = batches.iter().map(|batch| batch.reports.len()).sum();
+        span.set("trimtab.reports", reports as i64);
+        let kept = store.accept(&batches);
+        if kept.is_err() {
+            span.fail("store");
+        }
+        drop(span);
         // An edge that hung up sends again, and gets the answer then that it was kept.
-        match store.accept(&batches) {
+        match kept {
             Ok(outcomes) => {
                 for (asker, outcome) in askers.into_iter().zip(outcomes) {
                     let _ = asker.send(Ok(outcome));

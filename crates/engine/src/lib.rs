@@ -27,6 +27,7 @@ mod keeping;
 mod learning;
 mod logging;
 mod metrics;
+mod outgoing;
 mod places;
 mod refusals;
 mod run;
@@ -41,6 +42,7 @@ mod studies;
 mod study_tables;
 mod tables;
 mod tokens;
+mod traces;
 mod webhooks;
 mod who;
 

@@ -12,6 +12,7 @@ use prometheus_client::registry::{Metric, Registry, Unit};
 use trimtab_fleet_client::Counts;
 
 use crate::store::Shown;
+use crate::traces::Spans;
 use crate::who::Standing;
 
 /// The type of what [`Metrics::page`] writes.
@@ -91,6 +92,7 @@ pub(crate) struct Metrics {
     webhooks: Family<[(&'static str, String); 2], Counter>,
     webhook_behind: Family<Label, Gauge<f64, AtomicU64>>,
     report_age: Family<Label, Gauge<f64, AtomicU64>>,
+    spans: Family<Label, Counter>,
 }
 
 /// Puts a new metric on the page.
@@ -196,6 +198,11 @@ impl Metrics {
                 "How long ago the event happened that a webhook does not take",
                 Family::default(),
             ),
+            spans: counted(
+                r,
+                "spans",
+                "Spans of traces: sent to the collector, or dropped since it does not take them",
+            ),
             report_age: timed(
                 r,
                 "report_age",
@@ -231,6 +238,13 @@ impl Metrics {
                 mean.set(mean.get() + weight * (reward - mean.get()));
             }
         }
+    }
+
+    /// What counts spans that are sent and dropped.
+    pub(crate) fn spans(&self) -> Spans {
+        let of =
+            |outcome: &str| self.spans.get_or_create(&[("outcome", outcome.to_owned())]).clone();
+        Spans::new(of("sent"), of("dropped"))
     }
 
     /// An attempt to send an event was `delivered`, `failed` or `given_up`.
@@ -341,7 +355,7 @@ mod tests {
         let shown = |by| Shown { alarm: Some("guard"), broken: 2, reward: Some((by, -1.0)) };
         metrics.shown("tv", [shown("learnt"), shown("safe")].iter());
         metrics.edges(vec![1000], 60_000);
-        drop((metrics.latency().read(), metrics.latency().write()));
+        drop((metrics.latency().read(), metrics.latency().write(), metrics.spans()));
         metrics.webhook("chat", "given_up");
         metrics.webhook_behind("chat", 1000);
         metrics.batch("kept", (3, 1), 2);

@@ -15,9 +15,11 @@ use crate::engine::{Clients, Engine, Parts};
 use crate::error::Error;
 use crate::ingest::Ingest;
 use crate::logging::{log, use_format, warn};
+use crate::metrics::Metrics;
 use crate::server::{Certificate, serve};
 use crate::services::Services;
 use crate::store::{Lengths, Postgres, Shared, Sqlite, Store};
+use crate::traces::Traces;
 use crate::{api, closer, safe, webhooks};
 
 /// Runs the engine by a configuration until SIGTERM or SIGINT; SIGHUP reads the services, the
@@ -84,11 +86,16 @@ pub(crate) fn assemble(
     store: Arc<dyn Store>,
     services: Arc<Services>,
 ) -> Result<Arc<Engine>, Error> {
-    let ingest = Ingest::start(&store)?;
+    let metrics = Metrics::new();
+    let traces = Traces::start(config.traces.as_ref(), metrics.spans())?;
+    let ingest = Ingest::start(&store, &traces)?;
     let engine = Arc::new(Engine::new(Parts {
         store,
         learning: services,
         ingest,
+        metrics,
+        traces,
+        scheme: if config.tls.is_some() { "https" } else { "http" },
         limits: config.limits,
         skew_ms: config.skew.as_millis() as i64,
         grace_ms: config.grace.as_millis() as i64,
@@ -134,9 +141,9 @@ async fn run_with(
     let mut interrupt = signal(SignalKind::interrupt()).map_err(fail)?;
     let closer = closer::start(Arc::clone(&engine), keeps(config))?;
     let couriers = start_webhooks(&engine, config).await?;
-    let scheme = if config.tls.is_some() { "https" } else { "http" };
     log(&format!(
-        "listens at {scheme}://{address}, with the services of {}, and keeps all in {}",
+        "listens at {}://{address}, with the services of {}, and keeps all in {}",
+        engine.scheme,
         config.services.display(),
         engine.store.way()
     ));
@@ -164,8 +171,9 @@ async fn run_with(
     let _ = serving.await;
     // One that panicked has told why.
     couriers.into_iter().for_each(|courier| drop(courier.join()));
-    closer
-        .join()
+    let closed = closer.join();
+    engine.traces.end();
+    closed
         .map_err(|_| Error::system("close intervals", "its thread panicked; the message is above"))
 }
 

@@ -270,7 +270,9 @@ pub fn explain_text(one: &AggregateBody, history: &DecisionsBody) -> String {
             decision.why["sentence"].as_str().unwrap_or("-")
         );
     }
-    if history.decisions.is_empty() {
+    if let Some(why) = &history.damaged {
+        let _ = writeln!(text, "\nDAMAGED, so that no more can be read: {why}");
+    } else if history.decisions.is_empty() {
         text.push_str("nothing was decided yet\n");
     }
     text

@@ -72,7 +72,9 @@ impl Who {
         // Looked up by hash: how long that takes tells of the hash, which makes no token.
         let mut secrets = self.secrets();
         let believed_ms = if secrets.contains_key(hash) { TOKENS_FOR_MS } else { NONE_FOR_MS };
-        if now_ms.saturating_sub(self.read_ms.load(Ordering::Relaxed)) >= believed_ms {
+        // A list that is of the future is from before the clock was set back.
+        let age_ms = now_ms.saturating_sub(self.read_ms.load(Ordering::Relaxed));
+        if !(0..believed_ms).contains(&age_ms) {
             self.set(read()?, now_ms);
             secrets = self.secrets();
         }
@@ -124,7 +126,8 @@ impl Who {
 
     /// The uses to write down, once a minute; or all there are.
     pub(crate) fn take_uses(&self, now_ms: i64, all: bool) -> Vec<Use> {
-        if !all && now_ms - self.written_ms.load(Ordering::Relaxed) < USES_EVERY_MS {
+        let age_ms = now_ms - self.written_ms.load(Ordering::Relaxed);
+        if !all && (0..USES_EVERY_MS).contains(&age_ms) {
             return Vec::new();
         }
         self.written_ms.store(now_ms, Ordering::Relaxed);
@@ -270,6 +273,24 @@ mod tests {
         who.find(&[2; 32], 60_001, || Ok(vec![kept(2, "kim", None)])).unwrap();
         assert_eq!(who.take_uses(119_999, false), []);
         assert_eq!(who.take_uses(119_999, true).len(), 1);
+    }
+
+    #[test]
+    fn a_revoked_token_is_refused_also_after_the_clock_was_set_back() {
+        let who = Who::default();
+        let long_ago = 1_000_000;
+        who.find(&[1; 32], 9 * long_ago, || Ok(vec![kept(1, "kim", None)])).unwrap();
+        let mut revoked = kept(1, "kim", None);
+        revoked.token.revoked_ms = Some(long_ago);
+        let found = who.find(&[1; 32], long_ago, || Ok(vec![revoked]));
+        assert_eq!(found, Ok(Found::Unknown));
+        assert!(matches!(who.find(&[1; 32], long_ago + 1, never_read), Ok(Found::Unknown)));
+        // And uses are written down again, a minute after the last time.
+        let who = Who::default();
+        who.find(&[1; 32], 9 * long_ago, || Ok(vec![kept(1, "kim", None)])).unwrap();
+        assert_eq!(who.take_uses(9 * long_ago, false).len(), 1);
+        who.find(&[1; 32], long_ago, || Ok(vec![kept(1, "kim", None)])).unwrap();
+        assert_eq!(who.take_uses(long_ago, false).len(), 1);
     }
 
     #[test]

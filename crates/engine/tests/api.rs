@@ -542,3 +542,47 @@ fn what_if_is_refused_where_the_log_cannot_say() {
     assert_eq!(ask("service=radio&algorithm=bbr", &site.viewer).0, 404);
     assert_eq!(ask("service=tv&algorithm=bbr", &site.edge).0, 403);
 }
+
+#[test]
+fn decisions_about_a_damaged_aggregate_are_answered_as_far_as_they_can_be_read() {
+    let site = Site::new("");
+    let engine = site.start();
+    let kept = |sequence, interval| {
+        let body = serde_json::to_string(&batch(sequence, vec![report(TV, interval, 0, 5.0)]));
+        let body = body.expect("a batch is plain data");
+        say(&engine, "POST", "/v1/reports", Some(&site.edge), body.as_bytes()).0
+    };
+    let asked = || {
+        let path = "/v1/decisions?service=tv&prefix=203.0.113.0%2F24";
+        say(&engine, "GET", path, Some(&site.viewer), b"")
+    };
+    let count = |body: &Value| body["decisions"].as_array().map_or(0, Vec::len);
+    let first = (now_ms() / 1000) as u64;
+    for past in 0..3 {
+        assert_eq!(kept(past + 1, first - 3 + past), 200);
+        until("a decision", || (count(&asked().1) as u64 == past + 1).then_some(()));
+    }
+    assert_eq!(asked().1["damaged"], Value::Null);
+    let file = site.folder.path().join("engine.db");
+    let damage = |sql: &str| {
+        let db = rusqlite::Connection::open(&file).expect("the store");
+        db.busy_timeout(Duration::from_secs(10)).expect("it waits");
+        assert_eq!(db.execute(sql, []).expect("it may be written"), 1);
+    };
+    damage("UPDATE aggregates SET state = x'5a5a5a'");
+    let (status, body) = asked();
+    assert_eq!((status, count(&body)), (200, 3), "{body}");
+    assert!(body["damaged"].is_string(), "{body}");
+    damage("UPDATE decisions SET packed = x'5a5a5a' WHERE previous IS NULL");
+    let (status, body) = asked();
+    assert_eq!((status, count(&body)), (200, 2), "{body}");
+    // The answer names what keeps the engine from deciding about it.
+    assert_eq!(kept(9, first), 200);
+    until("it is set aside", || {
+        let (_, status) = say(&engine, "GET", "/v1/status", Some(&site.viewer), b"");
+        let reason = status["damaged"][0]["reason"].clone();
+        Some(()).filter(|()| reason.is_string() && asked().1["damaged"] == reason)
+    });
+    let unknown = "/v1/decisions?service=tv&prefix=203.0.114.0%2F24";
+    assert_eq!(say(&engine, "GET", unknown, Some(&site.viewer), b"").0, 404);
+}

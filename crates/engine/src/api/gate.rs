@@ -11,6 +11,7 @@ use axum::response::{IntoResponse, Response};
 use serde::de::DeserializeOwned;
 use trimtab_fleet_client::{Role, Token};
 
+use super::PROBES;
 use super::refusal::{Refusal, Refused};
 use crate::allowance::network;
 use crate::certified::{Presented, rule_of};
@@ -150,8 +151,7 @@ pub(crate) async fn note(
 ) -> Response {
     let what = format!("{} {}", request.method(), request.uri().path());
     let from = request.extensions().get::<Peer>().copied();
-    // Orchestrators ask these without a token, and would end the engine where they get no answer.
-    let is_probe = ["/healthz", "/readyz"].contains(&request.uri().path());
+    let is_probe = PROBES.contains(&request.uri().path());
     let mut response = next.run(request).await;
     if let Some(Peer(from)) = from.filter(|_| !is_probe && is_strangers(&response))
         && !engine.strangers.may(network(from.ip()), now_ms())

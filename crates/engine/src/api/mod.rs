@@ -12,6 +12,7 @@ mod safe;
 mod sharing;
 mod studies;
 mod tokens;
+mod trace;
 mod what_if;
 
 use std::sync::Arc;
@@ -34,6 +35,9 @@ use crate::dashboard;
 use crate::engine::Engine;
 use crate::metrics;
 use crate::safe::keeping;
+
+/// What orchestrators ask for, without a token: they would end the engine where they get no answer.
+const PROBES: [&str; 2] = ["/healthz", "/readyz"];
 
 /// All that the engine answers.
 pub(crate) fn router(engine: &Arc<Engine>) -> Router {
@@ -58,6 +62,7 @@ pub(crate) fn router(engine: &Arc<Engine>) -> Router {
         })
         .layer(middleware::from_fn_with_state(Arc::clone(engine), gate::note))
         .layer(middleware::map_response(harden))
+        .layer(middleware::from_fn_with_state(Arc::clone(engine), trace::request))
         .with_state(Arc::clone(engine))
 }
 

@@ -8,7 +8,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
 use trimtab_fleet_client::{
-    AggregateBody, AggregatesBody, AuditBody, DecisionBody, DecisionsBody, Hold, Name,
+    AggregateBody, AggregatesBody, AuditBody, Damaged, DecisionBody, DecisionsBody, Hold, Name,
     ServicesBody, StatusBody,
 };
 
@@ -17,7 +17,7 @@ use super::refusal::Refusal;
 use crate::clock::now_ms;
 use crate::engine::Engine;
 use crate::safe;
-use crate::store::{Decided, Row, Search};
+use crate::store::{Decided, Row, Search, Store, StoreError};
 
 /// Rows of one page.
 pub(super) const PAGE_MAX: usize = 1000;
@@ -148,9 +148,11 @@ pub(super) struct OneQuery {
 pub(super) async fn find(engine: &Arc<Engine>, name: &Name) -> Result<Row, Refusal> {
     let asked = name.clone();
     let row = engine.ask(move |engine| engine.store.aggregate(&asked)).await?;
-    row.ok_or_else(|| {
-        Refusal::unknown(format!("no reports for {name}: check the name in the list of aggregates"))
-    })
+    row.ok_or_else(|| unknown(name))
+}
+
+fn unknown(name: &Name) -> Refusal {
+    Refusal::unknown(format!("no reports for {name}: check the name in the list of aggregates"))
 }
 
 /// `GET /v1/aggregate`
@@ -182,11 +184,12 @@ pub(super) async fn decisions(
     Asked(query): Asked<DecisionsQuery>,
 ) -> Result<Json<DecisionsBody>, Refusal> {
     let name = Name { service: query.service, prefix: query.prefix };
-    let row = find(&engine, &name).await?;
     let limit = page(query.limit);
     let length_ms = length_ms(&engine, &name.service);
     let before = query.before.map_or(i64::MAX, |before| before.saturating_mul(length_ms));
-    let rows = engine.ask(move |engine| engine.store.decisions(row.id, before, limit)).await?;
+    let asked = name.clone();
+    let readable = engine.ask(move |engine| readable(&*engine.store, &asked, before, limit));
+    let (rows, damaged) = readable.await?.ok_or_else(|| unknown(&name))?;
     let (rows, more) = cut(rows, limit);
     let learning = engine.learning();
     let first = learning.first(&name).unwrap_or_default();
@@ -194,7 +197,39 @@ pub(super) async fn decisions(
         .iter()
         .map(|row| decision(row, length_ms, &first, learning.explain(&name, row)))
         .collect();
-    Ok(Json(DecisionsBody { interval_ms: length_ms, decisions, more }))
+    Ok(Json(DecisionsBody { interval_ms: length_ms, decisions, more, damaged }))
+}
+
+/// Decisions, and why not everything that is kept of their aggregate can be read.
+type Readable = (Vec<Decided>, Option<String>);
+
+/// The decisions about an aggregate as far as they can be read; none where it is unknown. Blocks.
+fn readable(
+    store: &dyn Store,
+    name: &Name,
+    before: i64,
+    limit: usize,
+) -> Result<Option<Readable>, StoreError> {
+    let Some(id) = store.number(name)? else { return Ok(None) };
+    let is_it = |one: &Damaged| one.service == name.service && one.prefix == name.prefix;
+    let aside = store.damaged().into_iter().find(is_it).map(|one| one.reason);
+    let damaged = aside.or_else(|| store.aggregate(name).err().map(|e| e.to_string()));
+    let damage = match store.decisions(id, before, limit) {
+        Ok(all) => return Ok(Some((all, damaged))),
+        Err(e) => e.to_string(),
+    };
+    // One of these is damaged: so many before it are not.
+    let (mut sound, mut readable, mut unreadable) = (Vec::new(), 0, limit);
+    while unreadable - readable > 1 {
+        let middle = readable.midpoint(unreadable);
+        match store.decisions(id, before, middle) {
+            Ok(all) => (sound, readable) = (all, middle),
+            Err(_) => unreadable = middle,
+        }
+    }
+    // Where the store went away meanwhile, nothing is known.
+    store.number(name)?;
+    Ok(Some((sound, Some(damaged.unwrap_or(damage)))))
 }
 
 fn decision(row: &Decided, length_ms: i64, first: &str, why: Value) -> DecisionBody {

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use postgres::config::Host;
 use toml::Spanned;
+use ureq::http::Uri;
 
 use trimtab_units::Duration;
 
@@ -170,6 +171,31 @@ impl Place<'_> {
         })
     }
 
+    /// Checks where something is sent by HTTP. Messages do not repeat the URL: who has it may be able
+    /// to send to it.
+    pub(super) fn check_url(
+        &self,
+        url: &Spanned<String>,
+        what: &str,
+        example: &str,
+    ) -> Result<(), ConfigError> {
+        let wrong = |message: &str| Err(self.wrong(&url.span(), message));
+        let parsed = url.get_ref().parse::<Uri>().ok();
+        let parts = parsed.as_ref().and_then(|uri| Some((uri.scheme_str()?, uri.authority()?)));
+        match parts {
+            Some((_, authority)) if authority.as_str().contains('@') => {
+                wrong("url has a password: leave it out, a file has what proves who sends")
+            }
+            Some(("https", _)) => Ok(()),
+            Some(("http", authority)) if self.plaintext || is_local(authority.host()) => Ok(()),
+            Some(("http", _)) => wrong(&format!(
+                "{what} would travel in the clear: give an https URL, or say plaintext = true \
+                 where the network is yours"
+            )),
+            _ => wrong(&format!("url is as {example:?}")),
+        }
+    }
+
     fn check_encrypted(
         &self,
         at: &Range<usize>,
@@ -190,7 +216,7 @@ impl Place<'_> {
 }
 
 /// Whether a name is this machine's own.
-pub(super) fn is_local(host: &str) -> bool {
+fn is_local(host: &str) -> bool {
     let host = host.trim_start_matches('[').trim_end_matches(']');
     host == "localhost"
         || host.parse::<std::net::IpAddr>().is_ok_and(|address| address.is_loopback())

@@ -74,6 +74,8 @@ pub struct Config {
     pub(crate) clients: Vec<ClientRule>,
     /// Who is sent events.
     pub(crate) webhooks: Vec<Webhook>,
+    /// Where its traces go; none: they are off.
+    pub(crate) traces: Option<TraceSettings>,
     /// What it takes from others at most.
     pub limits: Limits,
     /// How lines of its log are written.
@@ -217,6 +219,7 @@ struct Raw {
     client: Vec<Spanned<RawClient>>,
     #[serde(default)]
     webhook: Vec<RawWebhook>,
+    traces: Option<RawTraces>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -331,6 +334,7 @@ impl Config {
         let place = Place { path, text, plaintext: raw.plaintext };
         let clients = place.clients(raw.client, has_authority)?;
         let webhooks = place.webhooks(raw.webhook)?;
+        let traces = raw.traces.map(|traces| place.traces(traces)).transpose()?;
         let skew = place.skew(raw.skew, raw.grace)?;
         let store = place.keep(raw.store, raw.broker)?;
         let body = raw.limits.body.unwrap_or(Bytes::new(match store {
@@ -353,6 +357,7 @@ impl Config {
             }),
             clients,
             webhooks,
+            traces,
             log_format: raw.log_format,
             limits: Limits {
                 body,
@@ -369,10 +374,13 @@ impl Config {
 
 mod clients;
 mod keep;
+mod traces;
 mod webhooks;
 pub(crate) use clients::ClientRule;
 use clients::RawClient;
 use keep::Place;
+use traces::RawTraces;
+pub(crate) use traces::TraceSettings;
 use webhooks::RawWebhook;
 pub(crate) use webhooks::Webhook;
 

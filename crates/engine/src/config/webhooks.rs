@@ -4,10 +4,9 @@ use std::path::PathBuf;
 
 use serde::Deserialize;
 use toml::Spanned;
-use ureq::http::Uri;
 
 use super::ConfigError;
-use super::keep::{Place, is_local};
+use super::keep::Place;
 use crate::webhooks::is_type;
 
 /// The longest name, in bytes.
@@ -68,7 +67,7 @@ impl Place<'_> {
                 let message = format!("another [[webhook]] is named {name:?}: take another name");
                 return Err(self.wrong(&raw.name.span(), &message));
             }
-            self.check_url(&raw.url)?;
+            self.check_url(&raw.url, "events", "https://hooks.example/trimtab")?;
             if let Some(stray) = raw.events.iter().find(|event| !is_type(event.get_ref())) {
                 let message = format!(
                     "{:?} is no type of event: docs/reference/engine.md lists them, e.g. \
@@ -86,25 +85,6 @@ impl Place<'_> {
             });
         }
         Ok(read)
-    }
-
-    /// Messages do not repeat the URL: who has it may be able to send to it.
-    fn check_url(&self, url: &Spanned<String>) -> Result<(), ConfigError> {
-        let wrong = |message: &str| Err(self.wrong(&url.span(), message));
-        let parsed = url.get_ref().parse::<Uri>().ok();
-        let parts = parsed.as_ref().and_then(|uri| Some((uri.scheme_str()?, uri.authority()?)));
-        match parts {
-            Some((_, authority)) if authority.as_str().contains('@') => {
-                wrong("url has a password: leave it out, the signature proves who sends")
-            }
-            Some(("https", _)) => Ok(()),
-            Some(("http", authority)) if self.plaintext || is_local(authority.host()) => Ok(()),
-            Some(("http", _)) => wrong(
-                "events would travel in the clear: give an https URL, or say plaintext = true \
-                 where the network is yours",
-            ),
-            _ => wrong("url is as \"https://hooks.example/trimtab\""),
-        }
     }
 }
 

@@ -60,8 +60,8 @@ pub enum StoreError {
     /// Engines of an older version use it.
     #[error(
         "{place} has tables of version {found}, and {engines} connections of engines that use it: end \
-         those engines first, for with tables of version {known} they could carry out no order; edges \
-         keep what is in force meanwhile"
+         those engines first, for they do not work with tables of version {known}; edges keep what is in \
+         force meanwhile"
     )]
     InUse {
         /// The server.

@@ -43,7 +43,7 @@ use crate::metrics::Latency;
 use crate::tables::time;
 
 /// The version of the tables. Those of an older version are brought up to date, those of a later one are refused.
-pub(crate) const SCHEMA_VERSION: u32 = 6;
+pub(crate) const SCHEMA_VERSION: u32 = 7;
 
 /// The part of a schema that a version added.
 fn since(schema: &'static str, version: u32) -> &'static str {
@@ -450,6 +450,9 @@ pub(crate) trait Store: Send + Sync {
 
     /// Aggregates, in the order of their names.
     fn aggregates(&self, search: &Search) -> Result<Vec<Row>, StoreError>;
+
+    /// The number of one, also of one that cannot be read.
+    fn number(&self, name: &Name) -> Result<Option<i64>, StoreError>;
 
     /// One.
     fn aggregate(&self, name: &Name) -> Result<Option<Row>, StoreError>;

@@ -11,7 +11,7 @@ use rusqlite::{Connection, ErrorCode};
 use sha2::{Digest, Sha256};
 use trimtab_fleet_client::Name;
 
-use super::postgres::{Failed, Postgres, part_of};
+use super::postgres::{DAY_MS, Failed, Postgres, make_partition, part_of};
 use super::{Sqlite, StoreError};
 
 /// All tables, in the order in which they are moved: parts of reports are those of aggregates.
@@ -78,6 +78,9 @@ pub(crate) fn move_to(from: &Sqlite, to: &Postgres) -> Result<Vec<Moved>, StoreE
         }
         link.batch("SET LOCAL statement_timeout TO 0; DELETE FROM meta WHERE key <> 'schema'")?;
         let mut parts = HashMap::new();
+        for day in days_of_decisions(from, &writer.db)? {
+            make_partition(link, day * DAY_MS)?;
+        }
         TABLES
             .iter()
             .map(|&table| Ok((table, move_table(from, &writer.db, link, table, &mut parts)?)))
@@ -86,6 +89,15 @@ pub(crate) fn move_to(from: &Sqlite, to: &Postgres) -> Result<Vec<Moved>, StoreE
     // Nothing was written there.
     let _ = writer.db.execute_batch("ROLLBACK");
     moved
+}
+
+/// The days since 1970 that have intervals with decisions.
+fn days_of_decisions(from: &Sqlite, db: &Connection) -> Result<Vec<i64>, Failed> {
+    let fail = |e: rusqlite::Error| Failed::from(from.fail("read", &e));
+    let mut days =
+        db.prepare("SELECT DISTINCT interval / ?1 FROM decisions ORDER BY 1").map_err(fail)?;
+    let rows = days.query_map([DAY_MS], |row| row.get(0)).map_err(fail)?;
+    rows.collect::<Result<_, _>>().map_err(fail)
 }
 
 fn unusable(to: &Postgres, reason: String) -> StoreError {

@@ -1,4 +1,4 @@
--- The engine's state in PostgreSQL, version 6. Times are milliseconds since 1970, UTC; an interval is known by when it
+-- The engine's state in PostgreSQL, version 7. Times are milliseconds since 1970, UTC; an interval is known by when it
 -- begins. Names are compared byte by byte, as SQLite does.
 CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL);
 
@@ -52,21 +52,6 @@ CREATE TABLE reports (
 );
 CREATE INDEX reports_due ON reports (service, interval, part, aggregate);
 CREATE UNIQUE INDEX reports_once ON reports (aggregate, interval, edge, version);
-
--- By interval, so that what is written at a time lies together; `previous` leads from each decision to the aggregate's last.
-CREATE TABLE decisions (
-    interval BIGINT NOT NULL,
-    aggregate BIGINT NOT NULL,
-    previous BIGINT,            -- the aggregate's interval that was closed before
-    at_ms BIGINT NOT NULL,
-    hold TEXT NOT NULL,
-    version BIGINT NOT NULL,    -- of the configuration that was in force
-    reports BIGINT NOT NULL,
-    reward DOUBLE PRECISION,
-    packed BYTEA NOT NULL,      -- that configuration, and why: store/pack.rs
-    PRIMARY KEY (interval, aggregate)
-);
-CREATE INDEX decisions_at ON decisions (at_ms);
 
 -- What packed documents share; by SHA-256, since an index has no room for long texts.
 CREATE TABLE shapes (
@@ -147,3 +132,19 @@ CREATE TABLE token_times (
     former_expires_ms BIGINT,
     former_used_ms BIGINT
 );
+
+-- Since version 7: decisions in partitions by day, which go as a whole: postgres/partitions.rs.
+-- `previous` leads from each decision to the aggregate's last.
+CREATE TABLE decisions (
+    interval BIGINT NOT NULL,
+    aggregate BIGINT NOT NULL,
+    previous BIGINT,            -- the aggregate's interval that was closed before
+    at_ms BIGINT NOT NULL,
+    hold TEXT NOT NULL,
+    version BIGINT NOT NULL,    -- of the configuration that was in force
+    reports BIGINT NOT NULL,
+    reward DOUBLE PRECISION,
+    packed BYTEA NOT NULL,      -- that configuration, and why: store/pack.rs
+    PRIMARY KEY (interval, aggregate)
+) PARTITION BY RANGE (interval);
+CREATE INDEX decisions_at ON decisions (at_ms);

@@ -118,6 +118,10 @@ impl Store for Shared {
         self.tables.aggregates(search)
     }
 
+    fn number(&self, name: &Name) -> Result<Option<i64>, StoreError> {
+        self.tables.number(name)
+    }
+
     fn aggregate(&self, name: &Name) -> Result<Option<Row>, StoreError> {
         self.tables.aggregate(name)
     }

@@ -3,6 +3,7 @@
 mod audit;
 mod engines;
 mod moving;
+mod partitions;
 mod tables;
 mod turns;
 
@@ -649,21 +650,28 @@ fn tokens_come_and_go() {
 }
 
 #[test]
-fn old_decisions_are_forgotten_a_few_at_a_time() {
+fn old_decisions_of_a_file_are_forgotten_a_few_at_a_time() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let store = Sqlite::open(&folder.path().join("engine.db"), &lengths()).expect("a store");
+    let batches: Vec<Batch> = (1..=5).map(|i| batch(1, i, i, &["a"])).collect();
+    store.accept(&batches).unwrap();
+    store.close(&due(3, 9), &mut decide).unwrap();
+    store.close(&Due { now_ms: 9000, ..due(5, 9) }, &mut decide).unwrap();
+    assert_eq!(store.forget(5000, 2), Ok(0), "not older");
+    assert_eq!(store.forget(9000, 2), Ok(2));
+    assert_eq!(store.forget(9000, 2), Ok(1));
+    let a = store.aggregate(&name("a")).unwrap().unwrap();
+    assert_eq!(store.decisions(a.id, i64::MAX, 9).unwrap().len(), 2);
+    assert_eq!(store.counts().unwrap().decisions, 5, "how many there were is known");
+}
+
+/// As of a service that there is no more.
+#[test]
+fn old_reports_that_nobody_closes_are_forgotten() {
     on_every_store(|store| {
-        let batches: Vec<Batch> = (1..=5).map(|i| batch(1, i, i, &["a"])).collect();
-        store.accept(&batches).unwrap();
-        store.close(&due(3, 9), &mut decide).unwrap();
-        store.close(&Due { now_ms: 9000, ..due(5, 9) }, &mut decide).unwrap();
-        assert_eq!(store.forget(5000, 2), Ok(0), "not older");
-        assert_eq!(store.forget(9000, 2), Ok(2));
-        assert_eq!(store.forget(9000, 2), Ok(1));
-        let a = store.aggregate(&name("a")).unwrap().unwrap();
-        assert_eq!(store.decisions(a.id, i64::MAX, 9).unwrap().len(), 2);
-        assert_eq!(store.counts().unwrap().decisions, 5, "how many there were is known");
-        // So are reports that nobody closes, as of a service that there is no more.
         store.accept(&[batch(1, 6, 8999, &["a", "b"]), batch(1, 7, 9000, &["a"])]).unwrap();
-        assert_eq!(store.forget(9000, 9), Ok(2));
+        assert_eq!(store.forget(9000, 1), Ok(1));
+        assert_eq!(store.forget(9000, 9), Ok(1));
         assert_eq!(store.counts().unwrap().waiting_reports, 1);
     });
 }

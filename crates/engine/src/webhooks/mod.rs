@@ -13,8 +13,8 @@ use std::sync::atomic::Ordering;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use opentelemetry::trace::SpanKind;
 use ureq::Agent;
-use ureq::tls::{Certificate, PemItem, RootCerts, TlsConfig, parse_pem};
 
 pub(crate) use self::event::is_type;
 use self::event::{Event, secrets};
@@ -23,7 +23,9 @@ use crate::config::Webhook;
 use crate::engine::Engine;
 use crate::error::{Error, with_causes};
 use crate::logging::{log, warn};
+use crate::outgoing;
 use crate::store::{StoreError, Turn};
+use crate::traces::Begin;
 
 /// A receiver has so long to answer.
 const ANSWER_WITHIN: Duration = Duration::from_secs(10);
@@ -55,7 +57,7 @@ pub(crate) fn start(engine: &Arc<Engine>, hooks: &[Webhook]) -> Result<Vec<JoinH
         read_secrets(hook).map_err(refused)?;
         let mut courier = Courier {
             engine: Arc::clone(engine),
-            agent: agent(hook).map_err(refused)?,
+            agent: outgoing::agent(hook.authority.as_deref(), ANSWER_WITHIN).map_err(refused)?,
             hook: hook.clone(),
             me: me.clone(),
             sent: None,
@@ -76,32 +78,6 @@ fn read_secrets(hook: &Webhook) -> Result<Vec<Vec<u8>>, String> {
     let wrong = |why: String| format!("secret_file {}: {why}", file.display());
     let text = std::fs::read_to_string(file).map_err(|e| wrong(e.to_string()))?;
     secrets(&text).map_err(wrong)
-}
-
-/// Follows no redirection: the signature is for one receiver.
-fn agent(hook: &Webhook) -> Result<Agent, String> {
-    let mut tls = TlsConfig::builder();
-    if let Some(file) = &hook.authority {
-        let wrong = |why: String| format!("authority {}: {why}", file.display());
-        let bytes = std::fs::read(file).map_err(|e| wrong(e.to_string()))?;
-        let items: Result<Vec<PemItem<'static>>, _> = parse_pem(&bytes).collect();
-        let items = items.map_err(|e| wrong(e.to_string()))?.into_iter();
-        let all: Vec<Certificate<'static>> = items
-            .filter_map(|item| match item {
-                PemItem::Certificate(one) => Some(one),
-                _ => None,
-            })
-            .collect();
-        if all.is_empty() {
-            return Err(wrong("no certificate begins there".to_owned()));
-        }
-        tls = tls.root_certs(RootCerts::new_with_certs(&all));
-    }
-    let config = Agent::config_builder()
-        .http_status_as_error(false)
-        .max_redirects(0)
-        .timeout_global(Some(ANSWER_WITHIN));
-    Ok(config.tls_config(tls.build()).build().into())
 }
 
 /// Why an attempt failed.
@@ -209,7 +185,7 @@ impl Courier {
             if self.is_over() || !self.has_turn()? {
                 return Ok(false);
             }
-            let failure = match self.post(event) {
+            let failure = match self.post(event, tries) {
                 Ok(()) => {
                     self.engine.metrics.webhook(&name, "delivered");
                     if tries > 1 {
@@ -239,8 +215,20 @@ impl Courier {
 
     /// One attempt. What it reports names neither the URL, which may be a secret, nor what was
     /// answered.
-    fn post(&self, event: &Event) -> Result<(), Failure> {
-        let fail = |why| Failure { why, is_refusal: false, wait: None };
+    fn post(&self, event: &Event, tries: u32) -> Result<(), Failure> {
+        let span = self.engine.traces.begin(|| Begin {
+            kind: SpanKind::Client,
+            ..Begin::own(&format!("POST webhook {}", self.hook.name))
+        });
+        span.set("http.request.method", "POST");
+        span.set("trimtab.event", event.id.clone());
+        if tries > 1 {
+            span.set("http.request.resend_count", i64::from(tries - 1));
+        }
+        let fail = |why| {
+            span.fail("unsent");
+            Failure { why, is_refusal: false, wait: None }
+        };
         // The file may have changed since.
         let secrets = read_secrets(&self.hook).map_err(fail)?;
         let at_s = now_ms() / 1000;
@@ -255,9 +243,11 @@ impl Courier {
             .send(&event.body)
             .map_err(|e| fail(with_causes(&e)))?;
         let status = answer.status();
+        span.set("http.response.status_code", i64::from(status.as_u16()));
         if status.is_success() {
             return Ok(());
         }
+        span.fail(status.as_str().to_owned());
         let wait = answer.headers().get("retry-after").and_then(|value| value.to_str().ok());
         Err(Failure {
             why: format!("the receiver answers {}", status.as_u16()),

@@ -170,8 +170,23 @@ impl Process {
 
     /// Has it read its services again.
     pub(crate) fn hang_up(&self) {
+        self.signal("-HUP");
+    }
+
+    /// Has it end in good order, and says how long that took.
+    pub(crate) fn terminate(&mut self) -> Duration {
+        let begun = Instant::now();
+        // It ends at once where nobody holds this, as when its test is killed.
+        let held = self.child.stdin.take();
+        self.signal("-TERM");
+        assert!(self.child.wait().expect("it ends").success());
+        drop(held);
+        begun.elapsed()
+    }
+
+    fn signal(&self, which: &str) {
         let pid = self.child.id().to_string();
-        assert!(Command::new("kill").args(["-HUP", &pid]).status().expect("kill").success());
+        assert!(Command::new("kill").args([which, &pid]).status().expect("kill").success());
     }
 
     /// Kills it, as a loss of power would.

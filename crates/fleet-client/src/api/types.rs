@@ -230,6 +230,10 @@ pub struct DecisionsBody {
     pub decisions: Vec<DecisionBody>,
     /// There are more, before the last of these.
     pub more: bool,
+    /// Why not everything that is kept of the aggregate can be read; its decisions are those before
+    /// which none is damaged.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub damaged: Option<String>,
 }
 
 /// What was tried in an interval, what came back, and what followed.

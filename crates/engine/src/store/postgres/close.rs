@@ -12,7 +12,7 @@ use super::link::{Failed, Link};
 use super::shapes::ServerShapes;
 use super::studies::{Places, leave, measure};
 use super::{PARTS, aggregate_row, lock_key};
-use crate::store::{Aside, Closed, Decide, Due, Line, Open, Row, found_key, waves};
+use crate::store::{Aside, Closed, Decide, Due, Line, Open, Row, StoreError, found_key, waves};
 
 /// The oldest interval that is due, and a part of it: from `from` on, then from the first one.
 pub(super) fn next_due(
@@ -86,10 +86,11 @@ fn waiting(
     Ok(open)
 }
 
-/// Closes what is due of a part up to an interval; to be called in a transaction.
+/// Closes what is due of a part up to an interval; to be called in a transaction. `cover` makes sure
+/// that there is room for decisions about an interval.
 pub(super) fn close_part(
     link: &mut Link,
-    shapes: ServerShapes<'_>,
+    (shapes, cover): (ServerShapes<'_>, &dyn Fn(i64) -> Result<(), StoreError>),
     due: &Due<'_>,
     unit: &Unit<'_>,
     decide: &mut dyn Decide,
@@ -99,6 +100,8 @@ pub(super) fn close_part(
     if open.is_empty() {
         return Ok(Done::default());
     }
+    // Partitions are made in a transaction of their own, before this one writes into them.
+    open.keys().try_for_each(|(interval, _)| cover(*interval))?;
     let key = found_key(due.service);
     let kept = link.first("SELECT value FROM meta WHERE key = $1", &[&key])?;
     decide.heed(kept.as_ref().map(|row| row.get(0)));

@@ -10,6 +10,7 @@ mod close;
 mod link;
 mod notices;
 mod orders;
+mod partitions;
 mod read;
 mod shapes;
 mod studies;
@@ -31,6 +32,8 @@ use crate::metrics::Latency;
 use self::link::Links;
 pub(super) use self::link::{Failed, Link};
 pub(crate) use self::notices::Notices;
+use self::partitions::Partitions;
+pub(super) use self::partitions::{DAY_MS, make as make_partition};
 use self::shapes::ServerShapes;
 use super::pack::Seen;
 use super::{
@@ -97,6 +100,7 @@ pub(crate) struct Postgres {
     aside: Aside,
     /// Which part to begin with; each engine goes round by itself.
     turn: AtomicI32,
+    partitions: Partitions,
 }
 
 impl Postgres {
@@ -121,6 +125,7 @@ impl Postgres {
             seen: Mutex::default(),
             aside: Aside::default(),
             turn: AtomicI32::new((std::process::id() % PARTS as u32) as i32),
+            partitions: Partitions::default(),
         };
         let mut tries = IN_USE_TRIES;
         loop {
@@ -158,8 +163,8 @@ impl Postgres {
                 return Err(StoreError::Older { place, found: old, known }.into());
             };
             let engines = link.other_engines()?;
-            // Tables of version 5 and later differ only by what is added.
-            if old <= 4 && engines > 0 {
+            // An older engine would delete rows of partitions by where they are in one of them.
+            if engines > 0 {
                 let place = place.clone();
                 return Err(StoreError::InUse { place, found: old, known, engines }.into());
             }
@@ -178,7 +183,10 @@ impl Postgres {
             if old <= 4 {
                 audit::from_4(link, since(SCHEMA, 5))?;
             }
-            link.batch(since(SCHEMA, 6))?;
+            if old <= 5 {
+                link.batch(since(SCHEMA, 6))?;
+            }
+            partitions::from_6(link)?;
             let version = SCHEMA_VERSION.to_string();
             link.execute("UPDATE meta SET value = $1 WHERE key = 'schema'", &[&version])?;
             Ok(Some(version))
@@ -266,6 +274,8 @@ impl Store for Postgres {
         decide: &mut dyn Decide,
     ) -> Result<(usize, Vec<Name>), StoreError> {
         let (mut closed, mut changed) = (0, Vec::new());
+        // Where this fails, it is tried again before the day begins; what is wanted now is made below.
+        let _ = self.partitions.cover(&self.links, due.now_ms.saturating_add(DAY_MS));
         // Each turn closes something, or finds that others have.
         while closed < due.limit {
             let from = self.turn.load(Ordering::Relaxed);
@@ -279,9 +289,12 @@ impl Store for Postgres {
                 left_out: &left_out,
                 aside: &self.aside,
             };
+            let shapes = self.shapes();
+            let cover = |interval| self.partitions.cover(&self.links, interval);
             let done = self
                 .links
-                .write(|link| close::close_part(link, self.shapes(), due, &unit, decide))?;
+                .write(|link| close::close_part(link, (shapes, &cover), due, &unit, decide))
+                .inspect_err(|_| self.partitions.doubt())?;
             // Another engine was here: who went on with the next part would be behind it again, and
             // both would take turns.
             let ahead = if done.closed > 0 { 1 } else { PARTS / 2 };
@@ -319,6 +332,10 @@ impl Store for Postgres {
 
     fn aggregates(&self, search: &Search) -> Result<Vec<Row>, StoreError> {
         self.read(|link| read::aggregates(link, search))
+    }
+
+    fn number(&self, name: &Name) -> Result<Option<i64>, StoreError> {
+        self.read(|link| read::number(link, name))
     }
 
     fn aggregate(&self, name: &Name) -> Result<Option<Row>, StoreError> {
@@ -441,6 +458,8 @@ impl Store for Postgres {
     }
 
     fn forget(&self, before_ms: i64, limit: usize) -> Result<usize, StoreError> {
-        self.links.write(|link| read::forget(link, before_ms, limit))
+        let forgot = self.links.write(|link| read::forget(link, before_ms, limit))?;
+        while self.partitions.drop_old(&self.links, before_ms)? {}
+        Ok(forgot)
     }
 }

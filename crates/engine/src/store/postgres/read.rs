@@ -59,6 +59,14 @@ pub(super) fn aggregates(link: &mut Link, search: &Search) -> Result<Vec<Row>, F
     rows.iter().map(aggregate_row).collect()
 }
 
+pub(super) fn number(link: &mut Link, name: &Name) -> Result<Option<i64>, Failed> {
+    let row = link.first(
+        "SELECT id FROM aggregates WHERE service = $1 AND prefix = $2",
+        &[&name.service, &name.prefix],
+    )?;
+    Ok(row.map(|row| row.get(0)))
+}
+
 pub(super) fn aggregate(
     link: &mut Link,
     shapes: ServerShapes<'_>,
@@ -154,15 +162,10 @@ pub(super) fn counts(link: &mut Link) -> Result<Counts, Failed> {
 }
 
 pub(super) fn forget(link: &mut Link, before_ms: i64, limit: usize) -> Result<usize, Failed> {
-    let decisions = link.execute(
-        "DELETE FROM decisions WHERE ctid = ANY (ARRAY(
-             SELECT ctid FROM decisions WHERE at_ms < $1 ORDER BY at_ms LIMIT $2 FOR UPDATE SKIP LOCKED))",
-        &[&before_ms, &(limit as i64)],
-    )?;
     let reports = link.execute(
         "DELETE FROM reports WHERE id = ANY (ARRAY(
              SELECT id FROM reports WHERE interval < $1 LIMIT $2 FOR UPDATE SKIP LOCKED))",
         &[&before_ms, &(limit as i64)],
     )?;
-    Ok((decisions + reports) as usize + super::studies::forget(link, before_ms, limit)?)
+    Ok(reports as usize + super::studies::forget(link, before_ms, limit)?)
 }

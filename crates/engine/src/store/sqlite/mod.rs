@@ -338,6 +338,14 @@ impl Store for Sqlite {
         })
     }
 
+    fn number(&self, name: &Name) -> Result<Option<i64>, StoreError> {
+        self.read(|db| {
+            db.prepare_cached("SELECT id FROM aggregates WHERE service = ?1 AND prefix = ?2")?
+                .query_row(params![name.service, name.prefix], |row| row.get(0))
+                .optional()
+        })
+    }
+
     fn aggregate(&self, name: &Name) -> Result<Option<Row>, StoreError> {
         self.read(|db| {
             db.prepare_cached(&format!(

@@ -55,7 +55,10 @@ pub(super) fn prepare(
             if old <= 4 {
                 from_4(&tx).map_err(fail)?;
             }
-            tx.execute_batch(since(SCHEMA, 6)).map_err(fail)?;
+            if old <= 5 {
+                tx.execute_batch(since(SCHEMA, 6)).map_err(fail)?;
+            }
+            // Version 7 is another one in PostgreSQL alone.
         }
         Ok((found, _)) => {
             let found = found.to_owned();

@@ -2,6 +2,13 @@
 
 use super::*;
 
+/// Makes one table of decisions in PostgreSQL, as version 6 had it.
+const BACK_TO_6: &str = "ALTER TABLE decisions RENAME TO partitioned;
+    CREATE TABLE decisions (LIKE partitioned); INSERT INTO decisions SELECT * FROM partitioned;
+    DROP TABLE partitioned; ALTER TABLE decisions ADD PRIMARY KEY (interval, aggregate);
+    CREATE INDEX decisions_at ON decisions (at_ms);
+    UPDATE meta SET value = '6' WHERE key = 'schema';";
+
 /// Makes tables of version 5 of those of version 6.
 const BACK_TO_5: &str = "DROP TABLE token_times; UPDATE meta SET value = '5' WHERE key = 'schema';";
 
@@ -13,13 +20,13 @@ const BACK_TO_4: &str = "DROP TABLE token_times; DROP TABLE audit;
     INSERT INTO audit VALUES (9, 60, 'kim', 'pause', 'tv a', 'y');
     DELETE FROM meta WHERE key = 'audit'; UPDATE meta SET value = '4' WHERE key = 'schema';";
 
-/// PostgreSQL has a function for the audit's trigger, too, and numbers of another size.
+/// PostgreSQL has partitions and a function for the audit's trigger, too, and numbers of another size.
 fn back_on_server(back: &str) -> String {
     let back = back.replace(
         "DROP TABLE audit;",
         "DROP TABLE audit; DROP FUNCTION audit_unchanged, audit_kept;",
     );
-    back.replace("id INTEGER PRIMARY KEY", "id BIGINT PRIMARY KEY")
+    format!("{BACK_TO_6} {}", back.replace("id INTEGER PRIMARY KEY", "id BIGINT PRIMARY KEY"))
 }
 
 /// Makes tables of version 3 of those of version 4.
@@ -52,8 +59,49 @@ fn tokens_of_version_5_are_valid_until_they_are_rotated_with_a_time() {
     let (config, store) = shared(&servers, false);
     store.add_token(&edge_token(), "root").unwrap().expect("a new name");
     let crate::config::Keep::Shared { postgres, .. } = &config.store else { panic!("shared") };
-    postgres.config.connect(::postgres::NoTls).unwrap().batch_execute(BACK_TO_5).unwrap();
+    let back = back_on_server(BACK_TO_5);
+    postgres.config.connect(::postgres::NoTls).unwrap().batch_execute(&back).unwrap();
+    drop(store);
     goes_on(&join(&config));
+}
+
+#[test]
+fn decisions_of_version_6_stay_where_they_are_and_go_in_time() {
+    let Some(servers) = servers() else { return };
+    let (config, store) = shared(&servers, false);
+    let crate::config::Keep::Shared { postgres, .. } = &config.store else { panic!("shared") };
+    let mut db = postgres.config.connect(::postgres::NoTls).unwrap();
+    let day = crate::store::postgres::DAY_MS;
+    let all = [1, day, 5 * day];
+    let sent: Vec<Batch> = all.iter().zip(1..).map(|(at, n)| batch(1, n, *at, &["a"])).collect();
+    store.accept(&sent).unwrap();
+    let at = |now_ms| Due { now_ms, ..due(9 * day, 9) };
+    store.close(&at(6 * day), &mut decide).unwrap();
+    let id = store.aggregate(&name("a")).unwrap().expect("it is known").id;
+    let kept = store.decisions(id, i64::MAX, 9).unwrap();
+    assert_eq!(kept.len(), 3);
+    db.batch_execute(BACK_TO_6).unwrap();
+    let refused = Postgres::open(postgres, &lengths()).err().expect("an engine runs");
+    assert!(matches!(refused, StoreError::InUse { found: 6, .. }), "{refused}");
+    drop(store);
+    let place = "SELECT pg_relation_filenode('decisions')";
+    let before: u32 = db.query_one(place, &[]).unwrap().get(0);
+    let store = join(&config);
+    let place = "SELECT pg_relation_filenode('decisions_before')";
+    assert_eq!(before, db.query_one(place, &[]).unwrap().get::<_, u32>(0), "no row is copied");
+    assert_eq!(store.decisions(id, i64::MAX, 9).unwrap(), kept);
+    // It goes on: in what there was for the rest of that day, then in partitions of its own.
+    store.accept(&[batch(1, 7, 6 * day - 1, &["a"]), batch(1, 8, 7 * day, &["a"])]).unwrap();
+    store.close(&at(8 * day), &mut decide).unwrap();
+    let begin = |store: &dyn Store| -> Vec<i64> {
+        store.decisions(id, i64::MAX, 9).unwrap().iter().map(|one| one.interval).collect()
+    };
+    assert_eq!(begin(&store), [7 * day, 6 * day - 1, 5 * day, day, 1]);
+    join(&config).forget(8 * day, 9).unwrap();
+    assert_eq!(begin(&store).len(), 5, "one in it is as young as what is kept");
+    join(&config).forget(8 * day + 1, 9).unwrap();
+    assert_eq!(begin(&store), [] as [i64; 0]);
+    join(&config);
 }
 
 #[test]
@@ -192,7 +240,7 @@ fn a_file_survives_being_opened_again_and_others_are_refused() {
     drop(store);
     let error =
         |path: &std::path::Path| Sqlite::open(path, &lengths()).err().expect("refused").to_string();
-    assert!(error(&path).contains("tables of version 9, this engine writes version 6"));
+    assert!(error(&path).contains("tables of version 9, this engine writes version 7"));
     std::fs::write(&path, "This is a letter to a friend.".repeat(40)).unwrap();
     assert!(error(&path).contains("is damaged or no store of the engine"), "{}", error(&path));
     let nowhere = folder.path().join("no/such/engine.db");
