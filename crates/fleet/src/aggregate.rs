@@ -655,7 +655,7 @@ pub struct Ended {
     pub version: u64,
     /// Connections that were reported under it.
     pub connections: u64,
-    /// The statistics that reward, surrogate and guards read, with their values.
+    /// The statistics that the service keeps, with their values.
     pub statistics: Vec<(String, f64)>,
     /// The guards that were broken.
     pub broken: Vec<String>,
@@ -713,17 +713,10 @@ fn broken(service: &Service, summary: &Summary) -> Vec<String> {
     broken.map(ToString::to_string).collect()
 }
 
-/// Everything that the service's formulas read, with the values of this interval.
+/// Every statistic that the service keeps, with the values of this interval.
 fn statistics(service: &Service, summary: &Summary) -> Vec<(String, f64)> {
-    let formulas = std::iter::once(service.reward())
-        .chain(service.surrogate())
-        .chain(service.guards().iter().map(crate::Guard::formula));
-    let mut read: Vec<&Statistic> =
-        formulas.flat_map(trimtab_qoe::AggregateFormula::statistics).collect();
-    read.sort();
-    read.dedup();
     let value = |s: &Statistic| Some((s.to_string(), summary.statistic(s)?));
-    read.into_iter().filter_map(value).collect()
+    service.kept().into_iter().filter_map(value).collect()
 }
 
 /// A number for a draw: the same for the same service, aggregate, context and count, and like chance between them.

@@ -69,7 +69,8 @@ pub struct Decision {
     pub part: Option<Part>,
     /// Connections that were reported.
     pub connections: u64,
-    /// The statistics that reward, surrogate and guards read, with their values.
+    /// The statistics that reward, surrogate and guards read, and those that the service names under
+    /// `statistics`, with their values.
     pub statistics: Vec<(String, f64)>,
     /// What the reward is, of which formula.
     pub source: RewardSource,
