@@ -50,6 +50,10 @@ pub(crate) fn run(args: Engine) -> Result<(), Failure> {
             let body = client(&ask)?.what_if(&asked).map_err(Failure::input)?;
             show(&body, ask.json, engine::what_if_text)
         }
+        EngineCommand::FitSurrogate { service, last, ask } => {
+            let body = client(&ask)?.fit_surrogate(&service, last).map_err(Failure::input)?;
+            show(&body, ask.json, engine::fit_surrogate_text)
+        }
         EngineCommand::Pause(order) => give(order, Action::Pause, None),
         EngineCommand::Resume(args) => resume(args),
         EngineCommand::Safe { service, why, ask } => {

@@ -20,6 +20,7 @@ use crate::study_args::{ExperimentCommand, RolloutCommand};
   trimtab engine aggregates 203.0.113
   trimtab engine explain tv/203.0.113.0/24
   trimtab engine what-if tv --algorithm bbr
+  trimtab engine fit-surrogate tv
   trimtab engine pin tv/203.0.113.0/24 gamma=900 --reason 'trouble at the peer'
   trimtab engine pin tv/203.0.113.0/24 --algorithm bbr
   trimtab engine pause tv/203.0.112.0/20 --within --dry-run
@@ -89,6 +90,17 @@ pub(crate) enum EngineCommand {
         /// An algorithm of the service, e.g. bbr, as its description names it
         #[arg(long, value_name = "NAME")]
         algorithm: Option<String>,
+        /// Decisions of each aggregate that are read, the latest ones, up to 10000
+        #[arg(long, value_name = "N", default_value_t = 1000)]
+        last: usize,
+        #[command(flatten)]
+        ask: AskEngine,
+    },
+    /// Fit a surrogate of the reward to the decisions so far, and print the line for the service's
+    /// file, with how well it predicts what it was not fitted to.
+    FitSurrogate {
+        /// The service, e.g. tv
+        service: String,
         /// Decisions of each aggregate that are read, the latest ones, up to 10000
         #[arg(long, value_name = "N", default_value_t = 1000)]
         last: usize,

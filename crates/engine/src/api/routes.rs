@@ -10,11 +10,13 @@ use trimtab_fleet_client::{
     ConfigurationAnswer, ConfigurationQuery, DecisionsBody, Done, EndSafe, ExperimentBody,
     ExperimentsBody, HostComparisons, NewExperiment, NewRollout, NewSafe, NewToken, OrderBody,
     OverviewBody, ReportAnswer, ReportBatch, RevokeToken, Role, RolloutBody, RolloutOrder,
-    RolloutsBody, RotateToken, SafeBody, ServicesBody, StatusBody, StopExperiment, TokenSecret,
-    TokensBody, WhatIfBody,
+    RolloutsBody, RotateToken, SafeBody, ServicesBody, StatusBody, StopExperiment, SurrogateBody,
+    TokenSecret, TokensBody, WhatIfBody,
 };
 
-use super::{comparisons, edge, operator, orders, overview, safe, studies, tokens, what_if};
+use super::{
+    comparisons, edge, fit_surrogate, operator, orders, overview, safe, studies, tokens, what_if,
+};
 use crate::engine::Engine;
 
 /// Writes the schema of a body, a query or an answer.
@@ -95,6 +97,9 @@ pub(super) fn routes() -> Vec<Route> {
             => DecisionsBody, "What was tried with an aggregate, what came back, and what followed";
         get "/v1/what-if" READERS what_if::answer [query what_if::WhatIfQuery]
             => WhatIfBody, "What another choice would have brought, by the decisions so far";
+        get "/v1/fit-surrogate" READERS fit_surrogate::answer
+            [query fit_surrogate::FitSurrogateQuery]
+            => SurrogateBody, "A surrogate of the reward, fitted to the decisions so far";
         post "/v1/safe" OPERATORS safe::begin [body NewSafe]
             => SafeBody, "Put services on their safe configurations, all aggregates at once";
         post "/v1/safe/end" OPERATORS safe::end [body EndSafe]

@@ -6,22 +6,14 @@ use axum::Json;
 use axum::extract::State;
 use schemars::JsonSchema;
 use serde::Deserialize;
-use serde_json::{Value, json};
 use trimtab_fleet::{Decision, Service, Target, WhatIf};
-use trimtab_fleet_client::{Name, WhatIfBody};
+use trimtab_fleet_client::WhatIfBody;
 
 use super::gate::Asked;
+use super::log::Log;
 use super::refusal::Refusal;
 use crate::engine::Engine;
-use crate::services::key_of;
-use crate::store::{Row, Search, Store, StoreError};
-
-/// Decisions of each aggregate that are read: by default, and at most.
-const LAST: usize = 1000;
-const LAST_MAX: usize = 10_000;
-/// Aggregates of a service, and decisions in all: what an answer reads in a few seconds.
-const AGGREGATES_MAX: usize = 1000;
-const DECISIONS_MAX: usize = 100_000;
+use crate::store::{Store, StoreError};
 
 /// What is asked for.
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -54,8 +46,7 @@ pub(super) async fn answer(
     let knobs = query.knobs.as_deref().map_or_else(|| Ok(Vec::new()), knobs)?;
     let target = Target::new(&service, query.algorithm.as_deref(), &knobs);
     let target = target.map_err(|e| Refusal::malformed(e.to_string()))?;
-    let last = query.last.unwrap_or(LAST).clamp(1, LAST_MAX);
-    let prefix = query.prefix;
+    let (prefix, last) = (query.prefix, query.last);
     let body = engine.ask(move |engine| look(&*engine.store, &service, prefix, &target, last));
     Ok(Json(body.await??))
 }
@@ -76,61 +67,15 @@ fn look(
     service: &Service,
     prefix: Option<String>,
     target: &Target,
-    last: usize,
+    last: Option<usize>,
 ) -> Result<Result<WhatIfBody, Refusal>, StoreError> {
     let name = service.name().as_str().to_owned();
-    let rows: Vec<Row> = match &prefix {
-        Some(prefix) => {
-            let one = Name { service: name.clone(), prefix: prefix.clone() };
-            let Some(row) = store.aggregate(&one)? else {
-                let said = format!("no reports for {one}: check it in the list of aggregates");
-                return Ok(Err(Refusal::unknown(said)));
-            };
-            vec![row]
-        }
-        None => {
-            let limit = AGGREGATES_MAX + 1;
-            store.aggregates(&Search { service: Some(name.clone()), limit, ..Search::default() })?
-        }
+    let log = match Log::read(store, &name, prefix.as_deref(), last)? {
+        Ok(log) => log,
+        Err(refusal) => return Ok(Err(refusal)),
     };
-    if rows.len() > AGGREGATES_MAX {
-        let said =
-            format!("{name} has more than {AGGREGATES_MAX} aggregates: ask about one of them");
-        return Ok(Err(Refusal::oversized(said)));
-    }
-    let mut decisions = Vec::new();
-    for row in &rows {
-        for decided in store.decisions(row.id, i64::MAX, last)? {
-            decisions.extend(decisions_of(&row.name, &decided.detail));
-        }
-        if decisions.len() > DECISIONS_MAX {
-            let said = format!(
-                "the log has more than {DECISIONS_MAX} decisions of that: read fewer of each \
-                 aggregate (`last`), or ask about one"
-            );
-            return Ok(Err(Refusal::oversized(said)));
-        }
-    }
-    Ok(estimate(service, target, &decisions).map(|estimate| WhatIfBody {
-        service: name,
-        prefix,
-        aggregates: rows.len() as u64,
-        estimate,
-    }))
-}
-
-/// The decisions of what is kept of an interval, the one on versions before among them.
-fn decisions_of(name: &Name, detail: &str) -> Vec<Decision> {
-    let mut why: Value = serde_json::from_str(detail).unwrap_or_default();
-    let mut kept = vec![why["decision"].take()];
-    if let Value::Array(earlier) = why["earlier"].take() {
-        kept.extend(earlier);
-    }
-    let read = |mut decision: Value| {
-        *decision.as_object_mut()?.entry("key").or_insert(Value::Null) = json!(key_of(name));
-        serde_json::from_value(decision).ok()
-    };
-    kept.into_iter().filter_map(read).collect()
+    let (aggregates, estimate) = (log.aggregates, estimate(service, target, &log.decisions));
+    Ok(estimate.map(|estimate| WhatIfBody { service: name, prefix, aggregates, estimate }))
 }
 
 /// An estimate, or why there is none.
@@ -141,11 +86,12 @@ fn estimate(service: &Service, target: &Target, decisions: &[Decision]) -> Resul
 #[cfg(test)]
 mod tests {
     use trimtab_fleet::{Interval, Report, Sketch, Summary};
+    use trimtab_fleet_client::Name;
     use trimtab_units::Duration;
 
     use super::*;
     use crate::learning::Learning;
-    use crate::services::Services;
+    use crate::services::{Services, key_of};
     use crate::store::{self, Batch, Due, Open, Sqlite};
 
     const LENGTH_MS: i64 = 1_200_000;
@@ -211,7 +157,7 @@ mod tests {
         last: usize,
     ) -> Result<WhatIfBody, Refusal> {
         let target = Target::new(service, Some("cubic"), &[]).expect("it has that");
-        look(store, service, prefix.map(str::to_owned), &target, last).expect("it answers")
+        look(store, service, prefix.map(str::to_owned), &target, Some(last)).expect("it answers")
     }
 
     #[test]

@@ -26,5 +26,6 @@ pub use token::{
 pub use types::{
     Action, AggregateBody, AggregatesBody, AuditBody, ConfigurationAnswer, ConfigurationItem,
     ConfigurationQuery, DecisionBody, DecisionsBody, Done, EndSafe, Expiring, Held, NewSafe,
-    OrderBody, ReportAnswer, ReportBatch, SafeBody, ServicesBody, StatusBody, WhatIfBody,
+    OrderBody, ReportAnswer, ReportBatch, SafeBody, ServicesBody, StatusBody, SurrogateBody,
+    WhatIfBody,
 };

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use trimtab_fleet::WhatIf;
+use trimtab_fleet::{SurrogateFit, WhatIf};
 
 use super::state::{Audit, Counts, Damaged, Hold, Name, Role, SafeOrder, ServiceInfo};
 
@@ -268,6 +268,16 @@ pub struct WhatIfBody {
     pub aggregates: u64,
     /// What their log says.
     pub estimate: WhatIf,
+}
+
+/// A surrogate of a service's reward.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct SurrogateBody {
+    /// The service.
+    pub service: String,
+    /// What was fitted to its log.
+    pub fit: SurrogateFit,
 }
 
 /// What an operator wants of an aggregate.
