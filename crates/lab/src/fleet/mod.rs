@@ -219,4 +219,6 @@ fn merged<'a>(courses: impl Iterator<Item = &'a Course>) -> Summary {
 }
 
 #[cfg(test)]
+mod fitted_tests;
+#[cfg(test)]
 mod tests;
