@@ -59,6 +59,10 @@ pub(crate) fn run(args: Engine) -> Result<(), Failure> {
             body.together = together.lines().map(str::to_owned).collect();
             show(&body, ask.json, engine::shared_text)
         }
+        EngineCommand::FitSurrogate { service, last, ask } => {
+            let body = client(&ask)?.fit_surrogate(&service, last).map_err(Failure::input)?;
+            show(&body, ask.json, engine::fit_surrogate_text)
+        }
         EngineCommand::Pause(order) => give(order, Action::Pause, None),
         EngineCommand::Resume(args) => resume(args),
         EngineCommand::Safe { service, why, ask } => {

@@ -21,6 +21,7 @@ use crate::study_args::{ExperimentCommand, RolloutCommand};
   trimtab engine explain tv/203.0.113.0/24
   trimtab engine what-if tv --algorithm bbr
   trimtab engine shared tv --with together.txt > together.new
+  trimtab engine fit-surrogate tv
   trimtab engine pin tv/203.0.113.0/24 gamma=900 --reason 'trouble at the peer'
   trimtab engine pin tv/203.0.113.0/24 --algorithm bbr
   trimtab engine pause tv/203.0.112.0/20 --within --dry-run
@@ -106,6 +107,17 @@ pub(crate) enum EngineCommand {
         with: Option<PathBuf>,
         /// Decisions of each aggregate that are read, the latest ones, up to 10000
         #[arg(long, value_name = "N", default_value_t = 200)]
+        last: usize,
+        #[command(flatten)]
+        ask: AskEngine,
+    },
+    /// Fit a surrogate of the reward to the decisions so far, and print the line for the service's
+    /// file, with how well it predicts what it was not fitted to.
+    FitSurrogate {
+        /// The service, e.g. tv
+        service: String,
+        /// Decisions of each aggregate that are read, the latest ones, up to 10000
+        #[arg(long, value_name = "N", default_value_t = 1000)]
         last: usize,
         #[command(flatten)]
         ask: AskEngine,

@@ -40,6 +40,7 @@ mod simulation;
 mod store;
 mod studies;
 mod study_tables;
+mod surrogate_table;
 mod tables;
 mod tokens;
 mod traces;
@@ -55,6 +56,7 @@ pub use logging::LogFormat;
 pub use run::run;
 pub use store::{AuditCheck, AuditMark, Moved, StoreError, Tampered};
 pub use study_tables::{experiment_text, experiments_text, rollout_text, rollouts_text};
+pub use surrogate_table::fit_surrogate_text;
 pub use tables::{
     aggregate_text, aggregates_text, audit_check_text, audit_text, bulk_text, comparisons_text,
     explain_text, moved_text, safe_text, shared_text, status_text, tokens_text, what_if_text,

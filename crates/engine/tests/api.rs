@@ -161,7 +161,7 @@ fn every_route_of_the_description_asks_for_a_token_of_its_roles() {
             }
         }
     }
-    assert_eq!(seen, 29);
+    assert_eq!(seen, 30);
     assert_eq!(say(&engine, "GET", "/nowhere", None, b"").0, 404);
     assert_eq!(say(&engine, "GET", "/healthz", None, b"").0, 200);
     let (status, page) = say(&engine, "GET", "/", None, b"");

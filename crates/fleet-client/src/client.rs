@@ -12,7 +12,7 @@ use crate::api::{
     ConfigurationAnswer, ConfigurationQuery, DecisionsBody, Done, EndSafe, ErrorBody,
     ExperimentBody, ExperimentsBody, Hold, HostComparisons, Name, NewExperiment, NewRollout,
     NewSafe, OrderBody, ReportAnswer, ReportBatch, RolloutBody, RolloutOrder, RolloutsBody,
-    SafeBody, ServicesBody, SharedBody, StatusBody, StopExperiment, WhatIfBody,
+    SafeBody, ServicesBody, SharedBody, StatusBody, StopExperiment, SurrogateBody, WhatIfBody,
 };
 use crate::error::Error;
 use crate::identity::Identity;
@@ -258,6 +258,16 @@ impl Client {
     /// The engine is not there, or refuses, also where its decisions show too little of it.
     pub fn shared(&self, service: &str, last: usize) -> Result<SharedBody, Error> {
         self.get("/v1/shared", &[("service", service.to_owned()), ("last", last.to_string())])
+    }
+
+    /// A surrogate of a service's reward, fitted to the latest decisions of each aggregate.
+    ///
+    /// # Errors
+    /// The engine is not there, or refuses, also where its decisions show too little, or nothing
+    /// that is better than the present surrogate.
+    pub fn fit_surrogate(&self, service: &str, last: usize) -> Result<SurrogateBody, Error> {
+        let query = [("service", service.to_owned()), ("last", last.to_string())];
+        self.get("/v1/fit-surrogate", &query)
     }
 
     /// Pauses, resumes, pins or rolls back an aggregate.

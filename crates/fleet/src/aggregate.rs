@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 use trimtab_qoe::AggregateFormula;
-use trimtab_qoe::{Statistic, StatisticKind};
+use trimtab_qoe::Statistic;
 use trimtab_steer::customize::{Cell, Chance, Known, Learner, Point, Purpose, Reward, Trial};
 
 use crate::control::Control;
@@ -17,9 +17,6 @@ use crate::{
     Algorithms, Chosen, Configuration, Context, Decision, Harm, Interval, Key, KnobRange, Observed,
     Odds, RewardSource, Service, SideBySide, Summary,
 };
-
-/// Their means are kept of each interval, since they tell of the bottleneck.
-const OF_BOTTLENECK: [&str; 2] = ["rtt", "loss"];
 
 /// Intervals that may be open at a time: reports of the latest ones may still come.
 pub const OPEN_MAX: usize = 4;
@@ -658,7 +655,7 @@ pub struct Ended {
     pub version: u64,
     /// Connections that were reported under it.
     pub connections: u64,
-    /// The statistics that reward, surrogate and guards read, with their values.
+    /// The statistics that the service keeps, with their values.
     pub statistics: Vec<(String, f64)>,
     /// The guards that were broken.
     pub broken: Vec<String>,
@@ -716,19 +713,10 @@ fn broken(service: &Service, summary: &Summary) -> Vec<String> {
     broken.map(ToString::to_string).collect()
 }
 
-/// Everything that the service's formulas read, with the values of this interval.
+/// Every statistic that the service keeps, with the values of this interval.
 fn statistics(service: &Service, summary: &Summary) -> Vec<(String, f64)> {
-    let formulas = std::iter::once(service.reward())
-        .chain(service.surrogate())
-        .chain(service.guards().iter().map(crate::Guard::formula));
-    let mut read: Vec<&Statistic> =
-        formulas.flat_map(trimtab_qoe::AggregateFormula::statistics).collect();
-    let seen = OF_BOTTLENECK.map(|of| Statistic { kind: StatisticKind::Mean, of: of.to_owned() });
-    read.extend(&seen);
-    read.sort();
-    read.dedup();
     let value = |s: &Statistic| Some((s.to_string(), summary.statistic(s)?));
-    read.into_iter().filter_map(value).collect()
+    service.kept().into_iter().filter_map(value).collect()
 }
 
 /// A number for a draw: the same for the same service, aggregate, context and count, and like chance between them.

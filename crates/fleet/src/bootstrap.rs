@@ -64,13 +64,16 @@ impl Sub for Sums {
     }
 }
 
-/// The 95% BCa interval of a statistic of the sum over `units` (Efron and Tibshirani 1993, §14.3;
+/// The 95% BCa interval of a statistic of the sum over `units`, e.g. [`Sums`] (Efron and Tibshirani 1993, §14.3;
 /// the acceleration by the jackknife, eq. 14.15). Units are resampled whole.
 ///
 /// `None` without units. With fewer than [`UNITS_MIN`], or when every resample gives the same value,
 /// there is no interval: there is nothing to learn the spread from.
-pub fn bca(units: &[Sums], statistic: impl Fn(&Sums) -> f64) -> Option<Estimate> {
-    let total = units.iter().fold(Sums::default(), |t, &u| t + u);
+pub fn bca<U>(units: &[U], statistic: impl Fn(&U) -> f64) -> Option<Estimate>
+where
+    U: Copy + Default + Add<Output = U> + Sub<Output = U>,
+{
+    let total = units.iter().fold(U::default(), |t, &u| t + u);
     if units.is_empty() {
         return None;
     }
@@ -82,7 +85,7 @@ pub fn bca(units: &[Sums], statistic: impl Fn(&Sums) -> f64) -> Option<Estimate>
     let mut resamples: Vec<f64> = (0..RESAMPLES)
         .map(|_| {
             let sum = (0..units.len())
-                .fold(Sums::default(), |t, _| t + units[rng.random_range(0..units.len())]);
+                .fold(U::default(), |t, _| t + units[rng.random_range(0..units.len())]);
             statistic(&sum)
         })
         .collect();
@@ -112,7 +115,10 @@ pub fn bca(units: &[Sums], statistic: impl Fn(&Sums) -> f64) -> Option<Estimate>
 
 /// How fast the standard error changes with the value: a sixth of the skewness of the statistic with
 /// each unit left out.
-fn jackknife_acceleration(units: &[Sums], total: Sums, statistic: impl Fn(&Sums) -> f64) -> f64 {
+fn jackknife_acceleration<U>(units: &[U], total: U, statistic: impl Fn(&U) -> f64) -> f64
+where
+    U: Copy + Sub<Output = U>,
+{
     let without: Vec<f64> = units.iter().map(|&u| statistic(&(total - u))).collect();
     let mean = without.iter().sum::<f64>() / without.len() as f64;
     let (squares, cubes) = without.iter().fold((0.0, 0.0), |(s, c), &v| {

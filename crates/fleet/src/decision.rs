@@ -69,8 +69,8 @@ pub struct Decision {
     pub part: Option<Part>,
     /// Connections that were reported.
     pub connections: u64,
-    /// The statistics that reward, surrogate and guards read, and the mean round-trip time and loss,
-    /// with their values.
+    /// The statistics that reward, surrogate and guards read, those that the service names under
+    /// `statistics`, and the mean round-trip time and loss, with their values.
     pub statistics: Vec<(String, f64)>,
     /// What the reward is, of which formula.
     pub source: RewardSource,

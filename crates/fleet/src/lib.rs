@@ -56,6 +56,7 @@ mod context;
 mod control;
 mod decision;
 pub mod experiment;
+mod fit;
 mod harm;
 mod interval;
 mod key;
@@ -76,6 +77,9 @@ pub use configuration::{Chosen, Configuration, ConfigurationError};
 pub use context::{Context, Contexts, ContextsError, UtcOffset};
 pub use control::{CONTROL, Control, TREATMENT};
 pub use decision::{Algorithms, Decision, Odds, RewardSource};
+pub use fit::{
+    Prediction, PresentSurrogate, SurrogateFit, SurrogateFitError, SurrogateTerm, Unsuitable,
+};
 pub use harm::{Bottleneck, Harm};
 pub use interval::Interval;
 pub use key::{Key, KeyError, Prefix, SERVICE_NAME_LEN_MAX, ServiceName};

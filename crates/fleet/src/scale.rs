@@ -14,7 +14,7 @@ const KNOWN_AFTER: f64 = 8.0;
 /// Each counts so much less with every later one.
 const KEEP: f64 = 0.99;
 /// A surrogate that explains less than this of the reward's variance stands in for nothing.
-const EXPLAINS: f64 = 0.25;
+pub(crate) const EXPLAINS: f64 = 0.25;
 /// It says nothing so many deviations from where it was seen.
 const REACH: f64 = 3.0;
 

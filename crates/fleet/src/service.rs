@@ -2,12 +2,13 @@
 
 mod raw;
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 use toml::de::DeTable;
 use trimtab_cc::{Algorithm, Knob, Spec, SpecError};
-use trimtab_qoe::{AggregateFormula, FormulaError};
+use trimtab_qoe::{AggregateFormula, FormulaError, Statistic};
 use trimtab_steer::customize::{
     Acquisition, Dimension, Estimator, Forgetting, Point, Preset, Settings, SettingsError, Space,
 };
@@ -161,6 +162,8 @@ pub struct Service {
     seed: u64,
     /// The names that formulas may read.
     statistics: Vec<String>,
+    /// Statistics that decisions keep beyond those that formulas read.
+    kept: Vec<Statistic>,
 }
 
 /// Why a text describes no service.
@@ -319,6 +322,12 @@ pub enum ServiceError {
     /// A named statistic is none.
     #[error(transparent)]
     Statistic(SummaryError),
+    /// A statistic to keep is none.
+    #[error(
+        "statistics: {0:?} is none; write a name that edges report, e.g. \"bitrate\", or a statistic \
+         to keep of one, e.g. \"p50(rtt)\" or \"mean(bitrate)\""
+    )]
+    Kept(String),
     /// A reward is no formula.
     #[error("{what} {text:?}: {cause}")]
     Reward {
@@ -385,7 +394,7 @@ impl ServiceError {
             Self::SideBySide(_) => vec![vec!["side_by_side"]],
             Self::HarmMax(_) | Self::HarmMaxNeedsModel => vec![vec!["harm_max"]],
             Self::Active(_) => vec![vec!["active"]],
-            Self::Statistic(_) => vec![vec!["statistics"]],
+            Self::Statistic(_) | Self::Kept(_) => vec![vec!["statistics"]],
             Self::Reward { what, .. } => vec![vec![*what]],
             Self::Guard(_) => vec![vec!["guards"]],
             Self::Learning(SettingsError { setting, .. }) => at("learning", setting),
@@ -505,6 +514,15 @@ impl Service {
     /// The names that formulas may read: what every edge reports, and what this service adds.
     pub fn statistics(&self) -> impl Iterator<Item = &str> {
         self.statistics.iter().map(String::as_str)
+    }
+
+    /// Every statistic that is kept of an interval, in their order: what reward, surrogate and guards
+    /// read, what `statistics` of the description names as `p50(rtt)`, and what tells of the
+    /// bottleneck.
+    pub(crate) fn kept(&self) -> BTreeSet<&Statistic> {
+        let guards = self.guards.iter().map(Guard::formula);
+        let formulas = std::iter::once(&self.reward).chain(&self.surrogate).chain(guards);
+        formulas.flat_map(AggregateFormula::statistics).chain(&self.kept).collect()
     }
 
     /// What must hold of every interval.

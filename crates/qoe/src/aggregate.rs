@@ -66,7 +66,8 @@ impl fmt::Display for Statistic {
 }
 
 impl Statistic {
-    fn parse(text: &str) -> Option<Self> {
+    /// Parses what [`Display`](fmt::Display) writes, e.g. `p75(rtt)`. The name is not checked.
+    pub fn parse(text: &str) -> Option<Self> {
         let (kind, rest) = text.split_once('(')?;
         let of = rest.strip_suffix(')')?.trim().to_owned();
         Some(Self { kind: StatisticKind::from_name(kind.trim())?, of })

@@ -5,7 +5,7 @@ use std::fs;
 use std::io::{BufRead, BufReader, Write};
 use std::net::TcpListener;
 use std::process::{Command, Stdio};
-use std::thread;
+use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
@@ -48,11 +48,11 @@ fn an_audit_is_checked_and_one_that_is_not_whole_ends_with_status_1() {
     assert!(wrong.contains("64 hexadecimal digits"), "{wrong}");
 }
 
-/// An engine that answers twice with this: its URL, and then the first line of each request.
-fn answering(answer: &Value) -> (String, thread::JoinHandle<[String; 2]>) {
+/// Stands in for an engine: gives the same answer to two requests, and their first lines when it is
+/// joined.
+fn answer_twice(body: String) -> (String, JoinHandle<[String; 2]>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
-    let body = answer.to_string();
     let asked = thread::spawn(move || {
         [(); 2].map(|()| {
             let (mut stream, _) = listener.accept().unwrap();
@@ -80,7 +80,7 @@ fn shared_bottlenecks_are_printed_as_the_file_that_edges_read() {
             "halves": [0.75, 0.9], "chance": 1e-9,
         }] },
     });
-    let (url, asked) = answering(&answer);
+    let (url, asked) = answer_twice(answer.to_string());
     let ask = ["engine", "shared", "tv", "--engine", &url, "--token-file", "kim.token"];
     let text = stdout(dir.path(), &ask);
     let expected = "# tv: 1 of 66 pairs of 12 aggregates share a bottleneck; 3 aggregates have too \
@@ -97,7 +97,7 @@ fn shared_bottlenecks_are_printed_as_the_file_that_edges_read() {
     // What edges read now stays, with its names.
     fs::write(dir.path().join("now.txt"), "10.0.1.0/24 10.0.9.0/24\n10.0.4.0/24 10.0.5.0/24")
         .unwrap();
-    let (url, asked) = answering(&answer);
+    let (url, asked) = answer_twice(answer.to_string());
     let ask = ["engine", "shared", "tv", "--engine", &url, "--token-file", "kim.token"];
     let ask = [&ask[..], &["--with", "now.txt"]].concat();
     let [first, second] = [(); 2].map(|()| stdout(dir.path(), &ask));
@@ -123,7 +123,7 @@ fn what_if_asks_the_engine_and_prints_its_estimates() {
             "weighted": effect(2.25), "robust": effect(2.5), "gain": effect(0.5),
         },
     });
-    let (url, asked) = answering(&answer);
+    let (url, asked) = answer_twice(answer.to_string());
     let ask = ["engine", "what-if", "tv/203.0.113.0/24", "gamma=900", "--last", "90"];
     let at = ["--engine", &url, "--token-file", "kim.token"];
     let text = stdout(dir.path(), &[&ask[..], &at].concat());
@@ -145,6 +145,51 @@ fn what_if_asks_the_engine_and_prints_its_estimates() {
     assert_eq!(asked.join().unwrap(), [(); 2].map(|()| format!("GET {path} HTTP/1.1")));
     let neither = error(dir.path(), &["engine", "what-if", "tv"]);
     assert!(neither.contains("KNOB=VALUE"), "{neither}");
+}
+
+#[test]
+fn fit_surrogate_prints_the_line_for_the_services_file_and_how_well_it_predicts() {
+    let dir = tempfile::tempdir().unwrap();
+    fs::write(dir.path().join("kim.token"), "trimtab_secret").unwrap();
+    let effect = |value: f64| json!({ "value": value, "low": value - 0.1, "high": value + 0.1 });
+    let prediction = |of: f64| json!({ "r_squared": of, "rank_correlation": of + 0.1 });
+    let term = |statistic: &str, coefficient: f64, chosen: u64| json!({ "statistic": statistic, "coefficient": effect(coefficient), "chosen": chosen });
+    let formula = "1.5 * mean(throughput) - 20 * p50(rtt)";
+    let answer = json!({
+        "service": "tv",
+        "fit": {
+            "surrogate": formula,
+            "terms": [term("mean(throughput)", 1.5, 5), term("p50(rtt)", -20.0, 4)],
+            "decisions": 1000, "intervals": 900, "aggregates": 12, "held_out": 300, "fits": 5,
+            "fitted": prediction(0.2),
+            "present": { "formula": "mean(throughput)", "prediction": prediction(0.1) },
+            "gain": effect(0.125), "stands_in": false,
+            "candidates": ["mean(throughput)", "p50(rtt)"],
+            "unsuitable": [{ "statistic": "mean(bitrate)", "why": "the reward reads it" }],
+        },
+    });
+    let (url, asked) = answer_twice(answer.to_string());
+    let ask = ["engine", "fit-surrogate", "tv", "--last", "90", "--engine", &url];
+    let at = ["--token-file", "kim.token"];
+    let text = stdout(dir.path(), &[&ask[..], &at].concat());
+    let line = |start: &str| {
+        let found = text.lines().find_map(|line| line.trim().strip_prefix(start));
+        let rest = found.unwrap_or_else(|| panic!("{start} in {text}"));
+        rest.split_whitespace().map(str::to_owned).collect::<Vec<_>>()
+    };
+    assert_eq!(text.lines().nth(2), Some(&*format!("surrogate = \"{formula}\"")), "{text}");
+    // The heading says "fitted to", too, but not at the start of a line.
+    assert_eq!(line("fitted "), ["0.2000", "0.3000"]);
+    assert_eq!(line("present: mean(throughput)"), ["0.1000", "0.2000"]);
+    assert_eq!(line("gain in R²:"), ["+0.1250", "(95%:", "+0.0250", "to", "+0.2250)"]);
+    assert_eq!(line("mean(throughput) "), ["1.5", "1.4", "1.6", "5", "of", "5"]);
+    assert_eq!(line("p50(rtt) "), ["-20", "-20.1", "-19.9", "4", "of", "5"]);
+    assert_eq!(line("not tried: mean(bitrate),"), ["since", "the", "reward", "reads", "it"]);
+    assert!(text.contains("less than a quarter of the reward"), "{text}");
+    let json = stdout(dir.path(), &[&ask[..], &at, &["--json"]].concat());
+    assert_eq!(serde_json::from_str::<Value>(&json).unwrap(), answer);
+    let path = "/v1/fit-surrogate?service=tv&last=90";
+    assert_eq!(asked.join().unwrap(), [(); 2].map(|()| format!("GET {path} HTTP/1.1")));
 }
 
 #[test]

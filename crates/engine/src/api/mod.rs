@@ -2,7 +2,9 @@
 
 mod comparisons;
 mod edge;
+mod fit_surrogate;
 mod gate;
+mod log;
 mod operator;
 mod orders;
 mod overview;

@@ -11,11 +11,12 @@ use trimtab_fleet_client::{
     ExperimentsBody, HostComparisons, NewExperiment, NewRollout, NewSafe, NewToken, OrderBody,
     OverviewBody, ReportAnswer, ReportBatch, RevokeToken, Role, RolloutBody, RolloutOrder,
     RolloutsBody, RotateToken, SafeBody, ServicesBody, SharedBody, StatusBody, StopExperiment,
-    TokenSecret, TokensBody, WhatIfBody,
+    SurrogateBody, TokenSecret, TokensBody, WhatIfBody,
 };
 
 use super::{
-    comparisons, edge, operator, orders, overview, safe, sharing, studies, tokens, what_if,
+    comparisons, edge, fit_surrogate, operator, orders, overview, safe, sharing, studies, tokens,
+    what_if,
 };
 use crate::engine::Engine;
 
@@ -99,6 +100,9 @@ pub(super) fn routes() -> Vec<Route> {
             => WhatIfBody, "What another choice would have brought, by the decisions so far";
         get "/v1/shared" READERS sharing::answer [query sharing::SharedQuery]
             => SharedBody, "Which aggregates of a service share bottlenecks, by the decisions so far";
+        get "/v1/fit-surrogate" READERS fit_surrogate::answer
+            [query fit_surrogate::FitSurrogateQuery]
+            => SurrogateBody, "A surrogate of the reward, fitted to the decisions so far";
         post "/v1/safe" OPERATORS safe::begin [body NewSafe]
             => SafeBody, "Put services on their safe configurations, all aggregates at once";
         post "/v1/safe/end" OPERATORS safe::end [body EndSafe]

@@ -10,14 +10,13 @@ use trimtab_fleet::{Sharing, Sighting, Together};
 use trimtab_fleet_client::SharedBody;
 
 use super::gate::Asked;
+use super::log::{self, Most};
 use super::refusal::Refusal;
-use super::what_if::{Most, read_log};
 use crate::engine::Engine;
 use crate::store::{Store, StoreError};
 
-/// Decisions of each aggregate that are read: by default, and at most.
+/// Decisions of each aggregate that are read by default.
 const LAST: usize = 200;
-const LAST_MAX: usize = 10_000;
 
 /// What is compared at most.
 const MOST: Most = Most {
@@ -46,7 +45,7 @@ pub(super) async fn answer(
         let said = format!("there is no service {service:?}: see the list of services");
         return Err(Refusal::unknown(said));
     }
-    let last = query.last.unwrap_or(LAST).clamp(1, LAST_MAX);
+    let last = query.last.unwrap_or(LAST);
     let body = engine.ask(move |engine| look(&*engine.store, service, last));
     Ok(Json(body.await??))
 }
@@ -59,7 +58,7 @@ fn look(
 ) -> Result<Result<SharedBody, Refusal>, StoreError> {
     let mut seen = Vec::new();
     let take = &mut |decision| seen.extend(Sighting::of(&decision));
-    if let Err(refusal) = read_log(store, &service, None, (last, MOST), take)? {
+    if let Err(refusal) = log::read(store, (&service, None), last, &MOST, take)? {
         return Ok(Err(refusal));
     }
     let sharing = Sharing::of(seen);

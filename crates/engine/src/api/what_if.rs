@@ -6,35 +6,14 @@ use axum::Json;
 use axum::extract::State;
 use schemars::JsonSchema;
 use serde::Deserialize;
-use serde_json::{Value, json};
 use trimtab_fleet::{Decision, Service, Target, WhatIf};
-use trimtab_fleet_client::{Name, WhatIfBody};
+use trimtab_fleet_client::WhatIfBody;
 
 use super::gate::Asked;
+use super::log::Log;
 use super::refusal::Refusal;
 use crate::engine::Engine;
-use crate::services::key_of;
-use crate::store::{Row, Search, Store, StoreError};
-
-/// Decisions of each aggregate that are read: by default, and at most.
-const LAST: usize = 1000;
-const LAST_MAX: usize = 10_000;
-/// What an answer reads in a few seconds.
-const MOST: Most = Most {
-    aggregates: 1000,
-    decisions: 100_000,
-    instead: "ask about one of them, or read fewer decisions of each (`last`)",
-};
-
-/// What is read at most.
-pub(super) struct Most {
-    /// Aggregates of a service.
-    pub(super) aggregates: usize,
-    /// Decisions in all.
-    pub(super) decisions: usize,
-    /// What to do where there are more.
-    pub(super) instead: &'static str,
-}
+use crate::store::{Store, StoreError};
 
 /// What is asked for.
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -67,8 +46,7 @@ pub(super) async fn answer(
     let knobs = query.knobs.as_deref().map_or_else(|| Ok(Vec::new()), knobs)?;
     let target = Target::new(&service, query.algorithm.as_deref(), &knobs);
     let target = target.map_err(|e| Refusal::malformed(e.to_string()))?;
-    let last = query.last.unwrap_or(LAST).clamp(1, LAST_MAX);
-    let prefix = query.prefix;
+    let (prefix, last) = (query.prefix, query.last);
     let body = engine.ask(move |engine| look(&*engine.store, &service, prefix, &target, last));
     Ok(Json(body.await??))
 }
@@ -89,76 +67,15 @@ fn look(
     service: &Service,
     prefix: Option<String>,
     target: &Target,
-    last: usize,
+    last: Option<usize>,
 ) -> Result<Result<WhatIfBody, Refusal>, StoreError> {
     let name = service.name().as_str().to_owned();
-    let mut decisions = Vec::new();
-    let take = &mut |decision| decisions.push(decision);
-    let aggregates = match read_log(store, &name, prefix.as_deref(), (last, MOST), take)? {
-        Ok(aggregates) => aggregates,
+    let log = match Log::read(store, &name, prefix.as_deref(), last)? {
+        Ok(log) => log,
         Err(refusal) => return Ok(Err(refusal)),
     };
-    let estimate = estimate(service, target, &decisions);
+    let (aggregates, estimate) = (log.aggregates, estimate(service, target, &log.decisions));
     Ok(estimate.map(|estimate| WhatIfBody { service: name, prefix, aggregates, estimate }))
-}
-
-/// Reads the latest decisions of one aggregate of a service, or of all. How many aggregates these
-/// are.
-pub(super) fn read_log(
-    store: &dyn Store,
-    name: &str,
-    prefix: Option<&str>,
-    (last, most): (usize, Most),
-    take: &mut dyn FnMut(Decision),
-) -> Result<Result<u64, Refusal>, StoreError> {
-    let service = name.to_owned();
-    let rows: Vec<Row> = match prefix {
-        Some(prefix) => {
-            let one = Name { service, prefix: prefix.to_owned() };
-            let Some(row) = store.aggregate(&one)? else {
-                let said = format!("no reports for {one}: check it in the list of aggregates");
-                return Ok(Err(Refusal::unknown(said)));
-            };
-            vec![row]
-        }
-        None => {
-            let limit = most.aggregates + 1;
-            store.aggregates(&Search { service: Some(service), limit, ..Search::default() })?
-        }
-    };
-    let over = |what: &str, count: usize| {
-        Refusal::oversized(format!("{name} has more than {count} {what}: {}", most.instead))
-    };
-    if rows.len() > most.aggregates {
-        return Ok(Err(over("aggregates", most.aggregates)));
-    }
-    let mut count = 0;
-    for row in &rows {
-        for decided in store.decisions(row.id, i64::MAX, last)? {
-            for decision in decisions_of(&row.name, &decided.detail) {
-                count += 1;
-                take(decision);
-            }
-        }
-        if count > most.decisions {
-            return Ok(Err(over("such decisions", most.decisions)));
-        }
-    }
-    Ok(Ok(rows.len() as u64))
-}
-
-/// The decisions of what is kept of an interval, the one on versions before among them.
-fn decisions_of(name: &Name, detail: &str) -> Vec<Decision> {
-    let mut why: Value = serde_json::from_str(detail).unwrap_or_default();
-    let mut kept = vec![why["decision"].take()];
-    if let Value::Array(earlier) = why["earlier"].take() {
-        kept.extend(earlier);
-    }
-    let read = |mut decision: Value| {
-        *decision.as_object_mut()?.entry("key").or_insert(Value::Null) = json!(key_of(name));
-        serde_json::from_value(decision).ok()
-    };
-    kept.into_iter().filter_map(read).collect()
 }
 
 /// An estimate, or why there is none.
@@ -169,11 +86,12 @@ fn estimate(service: &Service, target: &Target, decisions: &[Decision]) -> Resul
 #[cfg(test)]
 mod tests {
     use trimtab_fleet::{Interval, Report, Sketch, Summary};
+    use trimtab_fleet_client::Name;
     use trimtab_units::Duration;
 
     use super::*;
     use crate::learning::Learning;
-    use crate::services::Services;
+    use crate::services::{Services, key_of};
     use crate::store::{self, Batch, Due, Open, Sqlite};
 
     const LENGTH_MS: i64 = 1_200_000;
@@ -239,7 +157,7 @@ mod tests {
         last: usize,
     ) -> Result<WhatIfBody, Refusal> {
         let target = Target::new(service, Some("cubic"), &[]).expect("it has that");
-        look(store, service, prefix.map(str::to_owned), &target, last).expect("it answers")
+        look(store, service, prefix.map(str::to_owned), &target, Some(last)).expect("it answers")
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use trimtab_fleet::{Sharing, WhatIf};
+use trimtab_fleet::{Sharing, SurrogateFit, WhatIf};
 
 use super::state::{Audit, Counts, Damaged, Hold, Name, Role, SafeOrder, ServiceInfo};
 
@@ -284,6 +284,16 @@ pub struct SharedBody {
     pub together: Vec<String>,
     /// What its log says.
     pub sharing: Sharing,
+}
+
+/// A surrogate of a service's reward.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct SurrogateBody {
+    /// The service.
+    pub service: String,
+    /// What was fitted to its log.
+    pub fit: SurrogateFit,
 }
 
 /// What an operator wants of an aggregate.

@@ -57,6 +57,7 @@ fn each_question_goes_to_its_own_path() {
     });
     let (service, algorithm) = ("tv".to_owned(), Some("bbr".to_owned()));
     let _ = client.what_if(&WhatIfAsked { service, algorithm, last: 9, ..WhatIfAsked::default() });
+    let _ = client.fit_surrogate("tv", 9);
     let _ = client.audit(None, 9);
     let _ = client.audit(Some(true), 9);
     let make_safe = NewSafe { services: Vec::new(), why: "x".to_owned() };
@@ -86,6 +87,7 @@ fn each_question_goes_to_its_own_path() {
             "GET /v1/what-if?service=tv&prefix=203.0.113.0%2F24&knobs=gamma%3D9%2Comega%3D2&last=9 "
                 .to_owned(),
             "GET /v1/what-if?service=tv&algorithm=bbr&last=9 ".to_owned(),
+            "GET /v1/fit-surrogate?service=tv&last=9 ".to_owned(),
             "GET /v1/audit?limit=9 ".to_owned(),
             "GET /v1/audit?limit=9&refused=true ".to_owned(),
             "POST /v1/safe {\"services\":[],\"why\":\"x\"}".to_owned(),

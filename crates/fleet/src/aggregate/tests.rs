@@ -414,6 +414,25 @@ fn arms_give_way_to_what_keeps_an_aggregate_safe() {
 }
 
 #[test]
+fn a_decision_keeps_the_statistics_that_the_service_names() {
+    let kept = |more: &str| {
+        let text = format!(
+            "name = \"tv\"\nreward = \"mean(bitrate)\"\nstatistics = [\"bitrate\"{more}]\n\
+             [knobs]\ngamma = {{}}"
+        );
+        let (service, mut aggregate) = (Service::parse(&text).unwrap(), aggregate());
+        aggregate.open(&service, Interval(1));
+        let summary = summary(&[("bitrate", 2.0), ("rtt", 0.25), ("loss", 0.5)]);
+        let decision = aggregate.close(&service, Interval(1), &summary).unwrap();
+        decision.statistics.into_iter().map(|(name, _)| name).collect::<Vec<_>>()
+    };
+    assert_eq!(kept(""), ["mean(bitrate)"]);
+    // What nobody measured has no value.
+    let more = ", \"p50(rtt)\", \"mean(loss)\", \"mean(throughput)\"";
+    assert_eq!(kept(more), ["mean(bitrate)", "mean(loss)", "p50(rtt)"]);
+}
+
+#[test]
 fn a_surrogate_among_rewards_is_no_other_network() {
     let service = service("");
     let mut aggregate = aggregate();

@@ -2,7 +2,7 @@
 
 use serde::Deserialize;
 use trimtab_cc::{Spec, find};
-use trimtab_qoe::AggregateFormula;
+use trimtab_qoe::{AggregateFormula, Statistic, StatisticKind};
 use trimtab_steer::customize::{Acquisition, Dimension, Estimator, Settings, Space};
 use trimtab_units::Duration;
 
@@ -12,6 +12,9 @@ use super::{
 };
 use crate::summary::check_name;
 use crate::{Contexts, Guard};
+
+/// Their means tell of the bottleneck, and are kept of each interval.
+const OF_BOTTLENECK: [&str; 2] = ["rtt", "loss"];
 
 /// As it is written.
 #[derive(Deserialize)]
@@ -129,7 +132,7 @@ impl Raw {
         if settings.acquisition == Acquisition::Thompson && !is_model {
             return Err(ServiceError::AcquisitionNeedsModel);
         }
-        let statistics = self.names()?;
+        let (statistics, kept) = self.names()?;
         let names: Vec<&str> = statistics.iter().map(String::as_str).collect();
         let formula = |what, text: &str| {
             AggregateFormula::parse(text, &names).map_err(|cause| ServiceError::Reward {
@@ -161,6 +164,7 @@ impl Raw {
             seed: self.seed,
             contexts: self.contexts,
             statistics,
+            kept,
         })
     }
 
@@ -186,13 +190,25 @@ impl Raw {
         Ok(others)
     }
 
-    /// The names that formulas may read.
-    fn names(&self) -> Result<Vec<String>, ServiceError> {
-        for name in &self.statistics {
+    /// The names that formulas may read, and the statistics that decisions keep in any case: those
+    /// of `statistics` that are written as `p50(rtt)`, and the means that tell of the bottleneck.
+    fn names(&self) -> Result<(Vec<String>, Vec<Statistic>), ServiceError> {
+        let mut names: Vec<String> = BUILT_IN_STATISTICS.map(str::to_owned).into();
+        let (kept, new): (Vec<&String>, Vec<_>) =
+            self.statistics.iter().partition(|text| text.contains('('));
+        for name in new {
             check_name(name).map_err(ServiceError::Statistic)?;
+            names.push(name.clone());
         }
-        let built_in = BUILT_IN_STATISTICS.map(str::to_owned);
-        Ok(built_in.into_iter().chain(self.statistics.iter().cloned()).collect())
+        let statistic = |text: &String| {
+            let found = Statistic::parse(text).filter(|found| names.contains(&found.of));
+            found.ok_or_else(|| ServiceError::Kept(text.chars().take(80).collect()))
+        };
+        let of_bottleneck =
+            OF_BOTTLENECK.map(|of| Ok(Statistic { kind: StatisticKind::Mean, of: of.to_owned() }));
+        let kept =
+            kept.into_iter().map(statistic).chain(of_bottleneck).collect::<Result<_, _>>()?;
+        Ok((names, kept))
     }
 
     /// The knobs that may be learnt, in the order of the file.

@@ -7,7 +7,7 @@ algorithm = "vivace"
 reward = "p50(throughput) - 0.1 * mean(loss)"
 surrogate = "mean(throughput)"
 guards = ["mean(loss) < 0.1", "p75(rtt) < 0.5"]
-statistics = ["bitrate"]
+statistics = ["bitrate", "p50(rtt)", "p90(bitrate)"]
 active = 2
 
 [contexts]
@@ -62,6 +62,10 @@ fn everything_is_read() {
     assert!((of("startup_rate_max") - 20.0).abs() < 1e-9);
     assert!((of("beta") - 11.35).abs() < 1e-9);
     assert_eq!(of("alpha"), 1.5);
+    let kept: Vec<String> = service.kept().iter().map(ToString::to_string).collect();
+    let of_formulas = ["mean(loss)", "mean(throughput)", "p50(rtt)", "p50(throughput)"];
+    assert_eq!(kept, [&of_formulas[..], &["p75(rtt)", "p90(bitrate)"]].concat());
+    assert!(!service.statistics().any(|name| name.contains('(')), "those are no names");
 }
 
 #[test]
@@ -83,7 +87,9 @@ fn mistakes_say_what_is_right() {
         ("p50(throughput)", "throughput", "write mean(throughput)"),
         ("p50(throughput)", "p50(bitrat)", "unknown variable `bitrat`"),
         ("mean(loss) < 0.1", "mean(loss)", "is no guard"),
-        ("[\"bitrate\"]", "[\"bit rate\"]", "is no name of a statistic"),
+        ("[\"bitrate\"", "[\"bit rate\"", "is no name of a statistic"),
+        ("\"p50(rtt)\"", "\"p50(rt)\"", "\"p50(rt)\" is none; write a name"),
+        ("\"p50(rtt)\"", "\"p500(rtt)\"", "or a statistic to keep of one"),
         ("active = 2", "active = 0", "1 to 8"),
         // Its safe value then names a knob that is not learnt.
         ("startup_rate_max = { min", "startup_rate_mx = { min", "not under [knobs]"),

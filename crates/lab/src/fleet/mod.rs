@@ -232,4 +232,6 @@ fn merged<'a>(courses: impl Iterator<Item = &'a Course>) -> Summary {
 }
 
 #[cfg(test)]
+mod fitted_tests;
+#[cfg(test)]
 mod tests;

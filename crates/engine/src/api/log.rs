@@ -1,0 +1,108 @@
+//! The log of decisions, for questions about all of a service or one of its aggregates.
+
+use serde_json::{Value, json};
+use trimtab_fleet::Decision;
+use trimtab_fleet_client::Name;
+
+use super::refusal::Refusal;
+use crate::services::key_of;
+use crate::store::{Row, Search, Store, StoreError};
+
+/// Decisions of each aggregate that are read: by default, and at most.
+const LAST: usize = 1000;
+const LAST_MAX: usize = 10_000;
+/// What an answer reads in a few seconds.
+const MOST: Most = Most {
+    aggregates: 1000,
+    decisions: 100_000,
+    instead: "ask about one of them, or read fewer decisions of each (`last`)",
+};
+
+/// What is read at most.
+pub(super) struct Most {
+    /// Aggregates of a service.
+    pub(super) aggregates: usize,
+    /// Decisions in all.
+    pub(super) decisions: usize,
+    /// What to do where there are more.
+    pub(super) instead: &'static str,
+}
+
+/// What was read.
+pub(super) struct Log {
+    pub(super) aggregates: u64,
+    pub(super) decisions: Vec<Decision>,
+}
+
+impl Log {
+    /// Reads the latest decisions of each aggregate of a service, or of one.
+    pub(super) fn read(
+        store: &dyn Store,
+        service: &str,
+        prefix: Option<&str>,
+        last: Option<usize>,
+    ) -> Result<Result<Self, Refusal>, StoreError> {
+        let mut decisions = Vec::new();
+        let take = &mut |decision| decisions.push(decision);
+        let read = read(store, (service, prefix), last.unwrap_or(LAST), &MOST, take)?;
+        Ok(read.map(|aggregates| Self { aggregates, decisions }))
+    }
+}
+
+/// Hands out the latest decisions of each aggregate of a service, or of one. How many aggregates
+/// these are.
+pub(super) fn read(
+    store: &dyn Store,
+    (service, prefix): (&str, Option<&str>),
+    last: usize,
+    most: &Most,
+    take: &mut dyn FnMut(Decision),
+) -> Result<Result<u64, Refusal>, StoreError> {
+    let rows: Vec<Row> = match prefix {
+        Some(prefix) => {
+            let one = Name { service: service.to_owned(), prefix: prefix.to_owned() };
+            let Some(row) = store.aggregate(&one)? else {
+                let said = format!("no reports for {one}: check it in the list of aggregates");
+                return Ok(Err(Refusal::unknown(said)));
+            };
+            vec![row]
+        }
+        None => {
+            let (service, limit) = (Some(service.to_owned()), most.aggregates + 1);
+            store.aggregates(&Search { service, limit, ..Search::default() })?
+        }
+    };
+    let over = |what: &str, count: usize| {
+        Refusal::oversized(format!("{service} has more than {count} {what}: {}", most.instead))
+    };
+    if rows.len() > most.aggregates {
+        return Ok(Err(over("aggregates", most.aggregates)));
+    }
+    let mut count = 0;
+    for row in &rows {
+        for decided in store.decisions(row.id, i64::MAX, last.clamp(1, LAST_MAX))? {
+            for decision in decisions_of(&row.name, &decided.detail) {
+                count += 1;
+                take(decision);
+            }
+        }
+        if count > most.decisions {
+            return Ok(Err(over("such decisions", most.decisions)));
+        }
+    }
+    Ok(Ok(rows.len() as u64))
+}
+
+/// The decisions of what is kept of an interval, the one on versions before among them.
+fn decisions_of(name: &Name, detail: &str) -> Vec<Decision> {
+    let mut why: Value = serde_json::from_str(detail).unwrap_or_default();
+    let mut kept = vec![why["decision"].take()];
+    if let Value::Array(earlier) = why["earlier"].take() {
+        kept.extend(earlier);
+    }
+    let read = |mut decision: Value| {
+        *decision.as_object_mut()?.entry("key").or_insert(Value::Null) = json!(key_of(name));
+        serde_json::from_value(decision).ok()
+    };
+    kept.into_iter().filter_map(read).collect()
+}
