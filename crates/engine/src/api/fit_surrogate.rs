@@ -10,10 +10,13 @@ use trimtab_fleet::{Service, SurrogateFit};
 use trimtab_fleet_client::SurrogateBody;
 
 use super::gate::Asked;
-use super::log::Log;
+use super::log::{Log, service};
 use super::refusal::Refusal;
 use crate::engine::Engine;
 use crate::store::{Store, StoreError};
+
+/// What to do about too long a log.
+const INSTEAD: &str = "let edges have wider prefixes, or read fewer decisions of each (`last`)";
 
 /// What is asked for.
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -30,12 +33,7 @@ pub(super) async fn answer(
     State(engine): State<Arc<Engine>>,
     Asked(query): Asked<FitSurrogateQuery>,
 ) -> Result<Json<SurrogateBody>, Refusal> {
-    let service = engine.learning().service(&query.service).ok_or_else(|| {
-        Refusal::unknown(format!(
-            "there is no service {:?}: see the list of services",
-            query.service
-        ))
-    })?;
+    let service = service(&engine, &query.service)?;
     let body = engine.ask(move |engine| look(&*engine.store, &service, query.last));
     Ok(Json(body.await??))
 }
@@ -47,7 +45,7 @@ fn look(
     last: Option<usize>,
 ) -> Result<Result<SurrogateBody, Refusal>, StoreError> {
     let name = service.name().as_str();
-    let log = match Log::read(store, name, None, last)? {
+    let log = match Log::read(store, name, None, last, INSTEAD)? {
         Ok(log) => log,
         Err(refusal) => return Ok(Err(refusal)),
     };

@@ -1,22 +1,22 @@
 //! The log of decisions, for questions about all of a service or one of its aggregates.
 
+use std::sync::Arc;
+
 use serde_json::{Value, json};
-use trimtab_fleet::Decision;
+use trimtab_fleet::{Decision, Service};
 use trimtab_fleet_client::Name;
 
 use super::refusal::Refusal;
+use crate::engine::Engine;
 use crate::services::key_of;
 use crate::store::{Row, Search, Store, StoreError};
 
 /// Decisions of each aggregate that are read: by default, and at most.
 const LAST: usize = 1000;
 const LAST_MAX: usize = 10_000;
-/// What an answer reads in a few seconds.
-const MOST: Most = Most {
-    aggregates: 1000,
-    decisions: 100_000,
-    instead: "ask about one of them, or read fewer decisions of each (`last`)",
-};
+/// Aggregates of a service, and decisions in all: what an answer reads in a few seconds.
+const AGGREGATES_MAX: usize = 1000;
+const DECISIONS_MAX: usize = 100_000;
 
 /// What is read at most.
 pub(super) struct Most {
@@ -35,18 +35,27 @@ pub(super) struct Log {
 }
 
 impl Log {
-    /// Reads the latest decisions of each aggregate of a service, or of one.
+    /// Reads the latest decisions of each aggregate of a service, or of one. `instead` says what to do
+    /// where there are too many.
     pub(super) fn read(
         store: &dyn Store,
         service: &str,
         prefix: Option<&str>,
         last: Option<usize>,
+        instead: &'static str,
     ) -> Result<Result<Self, Refusal>, StoreError> {
         let mut decisions = Vec::new();
         let take = &mut |decision| decisions.push(decision);
-        let read = read(store, (service, prefix), last.unwrap_or(LAST), &MOST, take)?;
+        let most = Most { aggregates: AGGREGATES_MAX, decisions: DECISIONS_MAX, instead };
+        let read = read(store, (service, prefix), last.unwrap_or(LAST), &most, take)?;
         Ok(read.map(|aggregates| Self { aggregates, decisions }))
     }
+}
+
+/// The service that a question is about.
+pub(super) fn service(engine: &Engine, name: &str) -> Result<Arc<Service>, Refusal> {
+    let unknown = || format!("there is no service {name:?}: see the list of services");
+    engine.learning().service(name).ok_or_else(|| Refusal::unknown(unknown()))
 }
 
 /// Hands out the latest decisions of each aggregate of a service, or of one. How many aggregates

@@ -40,13 +40,9 @@ pub(super) async fn answer(
     State(engine): State<Arc<Engine>>,
     Asked(query): Asked<SharedQuery>,
 ) -> Result<Json<SharedBody>, Refusal> {
-    let service = query.service;
-    if engine.learning().service(&service).is_none() {
-        let said = format!("there is no service {service:?}: see the list of services");
-        return Err(Refusal::unknown(said));
-    }
+    let name = log::service(&engine, &query.service)?.name().to_string();
     let last = query.last.unwrap_or(LAST);
-    let body = engine.ask(move |engine| look(&*engine.store, service, last));
+    let body = engine.ask(move |engine| look(&*engine.store, name, last));
     Ok(Json(body.await??))
 }
 

@@ -10,10 +10,13 @@ use trimtab_fleet::{Decision, Service, Target, WhatIf};
 use trimtab_fleet_client::WhatIfBody;
 
 use super::gate::Asked;
-use super::log::Log;
+use super::log::{Log, service};
 use super::refusal::Refusal;
 use crate::engine::Engine;
 use crate::store::{Store, StoreError};
+
+/// What to do about too long a log.
+const INSTEAD: &str = "ask about one of them, or read fewer decisions of each (`last`)";
 
 /// What is asked for.
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -37,12 +40,7 @@ pub(super) async fn answer(
     State(engine): State<Arc<Engine>>,
     Asked(query): Asked<WhatIfQuery>,
 ) -> Result<Json<WhatIfBody>, Refusal> {
-    let service = engine.learning().service(&query.service).ok_or_else(|| {
-        Refusal::unknown(format!(
-            "there is no service {:?}: see the list of services",
-            query.service
-        ))
-    })?;
+    let service = service(&engine, &query.service)?;
     let knobs = query.knobs.as_deref().map_or_else(|| Ok(Vec::new()), knobs)?;
     let target = Target::new(&service, query.algorithm.as_deref(), &knobs);
     let target = target.map_err(|e| Refusal::malformed(e.to_string()))?;
@@ -70,7 +68,7 @@ fn look(
     last: Option<usize>,
 ) -> Result<Result<WhatIfBody, Refusal>, StoreError> {
     let name = service.name().as_str().to_owned();
-    let log = match Log::read(store, &name, prefix.as_deref(), last)? {
+    let log = match Log::read(store, &name, prefix.as_deref(), last, INSTEAD)? {
         Ok(log) => log,
         Err(refusal) => return Ok(Err(refusal)),
     };

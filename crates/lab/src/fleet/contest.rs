@@ -207,6 +207,7 @@ impl<'a> Run<'a> {
             let field = &group.fields[i];
             let taught = match member.with {
                 Some(first) => lessons[first].clone(),
+                None if !matches!(policy, Policy::Learner(_)) => None,
                 None => {
                     let is_with = |other: &usize| *other == i || with[*other] == Some(i);
                     let all: Vec<&Seen> =

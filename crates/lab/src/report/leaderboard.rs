@@ -415,6 +415,8 @@ mod tests {
         assert!(lines[2].trim_start().starts_with("bbr"), "{text}");
         assert!(lines[2].contains("0.00") && lines[2].ends_with("1.50×"), "{text}");
         assert!(lines[3].contains("python:a<b.py") && lines[3].contains("+50.0%"), "{text}");
-        assert!(text.ends_with("Set kernel did not run: it needs root.\nSet alone ran without vegas: no <module>.\n"), "{text}");
+        let left_out = "Set kernel did not run: it needs root.\n\
+                        Set alone ran without vegas: no <module>.\n";
+        assert!(text.ends_with(left_out), "{text}");
     }
 }
