@@ -339,7 +339,11 @@ impl Store for Postgres {
     }
 
     fn aggregate(&self, name: &Name) -> Result<Option<Row>, StoreError> {
-        self.read(|link| read::aggregate(link, self.shapes(), name))
+        self.read(|link| read::aggregate(link, name))
+    }
+
+    fn learnt(&self, aggregate: i64) -> Result<Option<String>, StoreError> {
+        self.read(|link| read::learnt(link, self.shapes(), aggregate))
     }
 
     fn decisions(

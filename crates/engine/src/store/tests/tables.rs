@@ -290,7 +290,7 @@ fn a_file_of_version_1_is_brought_up_to_date() {
     drop(old);
     let store = Sqlite::open(&path, &lengths()).unwrap();
     let a = store.aggregate(&name("a")).unwrap().unwrap();
-    assert_eq!(a.state.as_deref(), Some("{\"steps\":3,\"centre\":[0.25,0.5]}"));
+    assert_eq!(store.learnt(a.id), Ok(Some("{\"steps\":3,\"centre\":[0.25,0.5]}".to_owned())));
     let all = store.decisions(a.id, i64::MAX, 9).unwrap();
     let seen: Vec<_> = all.iter().map(|d| (d.interval, d.version, d.reward)).collect();
     assert_eq!(seen, [(12_000, 2, Some(0.5)), (10_000, 1, None)]);
