@@ -162,9 +162,8 @@ impl Postgres {
                 let place = place.clone();
                 return Err(StoreError::Older { place, found: old, known }.into());
             };
-            let engines = link.other_engines()?;
-            // An older engine would delete rows of partitions by where they are in one of them.
-            if engines > 0 {
+            // They would fail with what is not there any more.
+            if let Some(engines) = link.other_engines()? {
                 let place = place.clone();
                 return Err(StoreError::InUse { place, found: old, known, engines }.into());
             }
