@@ -218,7 +218,7 @@ impl Door {
         self.versions.iter().map(of).collect()
     }
 
-    /// The groups by which aggregates are told apart.
+    /// The groups of prefixes that are one aggregate.
     pub(crate) fn together(&self) -> &Together {
         &self.reader.together
     }

@@ -77,14 +77,14 @@ fn measure(spans: Spans, seconds: u64) -> Result<(f64, Option<f64>), String> {
     Ok((processor_us, share))
 }
 
-/// Takes what is posted, and says so.
+/// Takes whatever is posted.
 fn collect(listener: &TcpListener) {
     for stream in listener.incoming().map_while(Result::ok) {
         thread::spawn(move || while take(&stream).is_some() {});
     }
 }
 
-/// Takes one request; none when there is none any more.
+/// Answers one request; none when there is none any more.
 fn take(mut stream: &TcpStream) -> Option<()> {
     let mut request = BufReader::new(stream);
     let mut len = 0;
