@@ -5,9 +5,6 @@ use serde::{Deserialize, Serialize};
 
 /// Losses below this share are alike: it is what few connections are off by.
 const LOSS_LEAST: f64 = 0.002;
-/// Paths whose features differ by this factor have this much of what is particular to a path in
-/// common: 0.61, as exp(-1/2).
-const FACTOR: f64 = 2.718_281_828_459_045;
 /// So much of what is found on one path holds on all.
 const ON_ALL: f64 = 0.4;
 /// Logarithms are kept in hundredths: half a percent is nothing here.
@@ -35,10 +32,10 @@ impl PathFeatures {
         (rtt, rate, loss)
     }
 
-    /// The square of how far they are apart, in factors of [`FACTOR`].
+    /// The square of how far they are apart, in natural logarithms. Paths whose features differ by a
+    /// factor of e have exp(-1/2) of what is particular to a path in common: 0.61.
     pub(super) fn distance2(&self, other: &Self) -> f64 {
-        let unit = GRID * libm::log(FACTOR);
-        let off = |(a, b): (&i16, &i16)| (f64::from(*a) - f64::from(*b)) / unit;
+        let off = |(a, b): (&i16, &i16)| (f64::from(*a) - f64::from(*b)) / GRID;
         self.0.iter().zip(&other.0).map(off).map(|d| d * d).sum()
     }
 
