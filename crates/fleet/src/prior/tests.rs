@@ -95,11 +95,11 @@ fn a_row_that_is_none_says_what_would_be_right() {
     }
     let unknown = PriorRow::parse("[[prior]]\nrun = \"bbr\"\nadvantage = 1\ntrials = 1\nrt = 1\n");
     assert!(unknown.unwrap_err().to_string().contains("unknown field `rt`"));
-    let gradients = Service::parse(&format!(
-        "name = \"tv\"\nreward = \"mean(throughput)\"\n[knobs]\ngamma = {{ min = 1, max = 30 }}\n\
+    let gradients = Service::parse(
+        "name = \"tv\"\nreward = \"mean(throughput)\"\n[knobs]\ngamma = { min = 1, max = 30 }\n\
          [safe]\ngamma = 3\n[learning]\npreset = \"paper\"\n[[prior]]\nrun = \"vivace:gamma=2\"\nadvantage = 1\n\
-         trials = 1\n"
-    ));
+         trials = 1\n",
+    );
     let said = gradients.unwrap_err().to_string();
     assert!(said.contains("prior needs a model"), "{said}");
 }
