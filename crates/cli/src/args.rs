@@ -325,6 +325,16 @@ pub(crate) struct FleetSimulate {
     #[arg(long, value_name = "TIME")]
     pub(crate) together_after: Option<Duration>,
 
+    /// Begin with what another fleet found, as --save-prior wrote it, in place of the scenario's
+    /// prior [default: the scenario's]
+    #[arg(long, value_name = "FILE")]
+    pub(crate) prior: Option<PathBuf>,
+
+    /// Write what the aggregates found together into this file, as tables [[prior]] for the
+    /// description of a service
+    #[arg(long, value_name = "FILE")]
+    pub(crate) save_prior: Option<PathBuf>,
+
     /// Add a scheme that another program computes. The program is started for each aggregate, reads
     /// `{"begin": …}`, `{"choose": CONTEXT}` and `{"learn": …}` line by line, and answers each
     /// `choose` with a list of numbers from 0 to 1, one for each knob

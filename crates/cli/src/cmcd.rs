@@ -4,11 +4,13 @@ use std::fmt::Write as _;
 use std::fs::File;
 use std::net::SocketAddr;
 use std::path::Path;
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration as StdDuration, Instant, SystemTime, UNIX_EPOCH};
 
 use trimtab_cmcd::{
-    Door, Fields, ListenOptions, Listener, Memory, More, Place, Reader, Row, Source, Table, Tail,
+    Door, Fields, Journal, ListenOptions, Listener, Memory, More, Place, Reader, Row, Source,
+    Table, Tail,
 };
 use trimtab_fleet_client::edge::{Edge, Options, Together, TogetherError};
 use trimtab_lab::run::pool::INTERRUPTED;
@@ -65,7 +67,9 @@ fn follow(args: &Follow) -> Result<(), Failure> {
     let reader = reader(&args.lines, &args.service)?;
     let mut memory = Memory::open(&args.folder);
     let mut log = args.log.as_deref().map(|path| open(path, memory.place())).transpose()?;
-    let listener = args.listen.map(|address| listen(args, address)).transpose()?;
+    let journal = args.listen.map(|_| Journal::open(&args.folder).map(Arc::new)).transpose();
+    let journal = journal.map_err(|e| cannot("keep posts in", &args.folder, &e))?;
+    let listener = args.listen.map(|address| listen(args, address, journal.clone())).transpose()?;
     let edge = Edge::start(&Options {
         engine: args.at.engine.clone(),
         token: args.at.secret(args.token_file.as_deref()).expect("clap asks for one of them"),
@@ -74,8 +78,16 @@ fn follow(args: &Follow) -> Result<(), Failure> {
     })
     .map_err(Failure::input)?;
     let mut door = Door::new(edge, reader, args.wait);
-    memory.restore(&mut door, now());
+    if let Some(left_out) = memory.restore(&mut door, now()) {
+        eprintln!("{left_out}");
+    }
+    if let Some(journal) = &journal {
+        let again = journal.read(|post| door.recall(post, now()));
+        again.map_err(|e| cannot("read the posts in", &args.folder, &e))?;
+    }
     let (mut told, mut trouble) = (Instant::now(), None);
+    // Whether everything was read that came before the start.
+    let mut is_current = false;
     while !INTERRUPTED.load(Ordering::Relaxed) {
         let mut more = More::Later;
         if let Some((path, source)) = &mut log {
@@ -84,16 +96,22 @@ fn follow(args: &Follow) -> Result<(), Failure> {
         }
         let posts = std::iter::from_fn(|| listener.as_ref()?.take());
         for post in posts.take(POSTS_MAX) {
-            post.events.iter().for_each(|event| door.on_event(post.address, event, now()));
+            post.events.iter().for_each(|event| door.on_event(post.address, event, post.arrived));
         }
-        door.on_time(now());
-        let before = trouble;
+        is_current |= more != More::Now;
+        let (mut place, before) = (None, trouble);
         trouble = None;
         if let Some((path, Source::File(tail))) = &log {
-            memory.on_time(&door, tail.place(), now());
-            let unread = tail.trouble().map(|e| unread(path, e));
-            trouble = unread.or_else(|| memory.trouble());
+            place = Some(tail.place());
+            trouble = tail.trouble().map(|e| unread(path, e));
         }
+        if is_current {
+            door.on_time(now());
+            memory.on_time(&door, place, now());
+            journal.iter().for_each(|journal| journal.forget(door.needed_since(now())));
+        }
+        let unkept = || journal.as_ref().and_then(|journal| journal.trouble());
+        trouble = trouble.or_else(|| memory.trouble()).or_else(unkept);
         if told.elapsed() >= TELL || trouble != before {
             told = Instant::now();
             eprintln!("{}", standing(&door, trouble.as_deref()));
@@ -123,7 +141,11 @@ fn open(path: &Path, place: Option<Place>) -> Result<(&Path, Source), Failure> {
     opened.map(|source| (path, source)).map_err(|e| cannot("read", path, &e))
 }
 
-fn listen(args: &Follow, address: SocketAddr) -> Result<Listener, Failure> {
+fn listen(
+    args: &Follow,
+    address: SocketAddr,
+    journal: Option<Arc<Journal>>,
+) -> Result<Listener, Failure> {
     let client = args.client_header.as_deref().map(|name| {
         name.parse().map_err(|_| {
             let why = "no name of a header, e.g. X-Forwarded-For";
@@ -131,7 +153,7 @@ fn listen(args: &Follow, address: SocketAddr) -> Result<Listener, Failure> {
         })
     });
     let client = client.transpose()?;
-    let listener = Listener::start(ListenOptions { address, client })
+    let listener = Listener::start(ListenOptions { address, client, journal })
         .map_err(|e| Failure::input(format!("cannot listen at {address}: {e}")))?;
     eprintln!("listens for reports of players at {}", listener.address());
     Ok(listener)

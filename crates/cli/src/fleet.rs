@@ -4,7 +4,7 @@ use std::path::Path;
 
 use serde::Serialize;
 use trimtab_lab::fleet::program::scheme;
-use trimtab_lab::fleet::{FleetScenario, SimulateError, render, simulate};
+use trimtab_lab::fleet::{FleetResult, FleetScenario, SimulateError, render, simulate};
 use trimtab_lab::report::fleet::plot;
 use trimtab_lab::report::output::write_file;
 use trimtab_lab::report::picture;
@@ -31,6 +31,19 @@ fn simulated(args: &FleetSimulate) -> Result<(), Failure> {
     if let Some(after) = args.together_after {
         scenario = scenario.joining(after).map_err(Failure::input)?;
     }
+    if let Some(file) = &args.prior {
+        let name = file.display();
+        let prior = std::fs::read_to_string(file)
+            .map_err(|e| Failure::input(format!("cannot read the prior {name}: {e}")))?;
+        scenario =
+            scenario.beginning_with(&prior).map_err(|e| Failure::input(format!("{name}: {e}")))?;
+    }
+    if args.save_prior.is_some() && scenario.services.len() > 1 {
+        return Err(Failure::input(
+            "--save-prior: the scenario has several services, and a prior is of one: leave the \
+             others out of a copy",
+        ));
+    }
     let patience = std::time::Duration::from_nanos(args.scheme_timeout.as_nanos());
     let schemes: Vec<_> =
         args.scheme.iter().map(|(name, command)| scheme(name, command, patience)).collect();
@@ -44,7 +57,12 @@ fn simulated(args: &FleetSimulate) -> Result<(), Failure> {
             e => Failure::input(e),
         },
     )?;
-    write(&result, &render(&result), args.json.as_deref(), args.plot.as_deref(), plot)
+    let saved = args.save_prior.as_deref().map_or(Ok(()), |file| save_prior(&result, file));
+    write(&result, &render(&result), args.json.as_deref(), args.plot.as_deref(), plot).and(saved)
+}
+
+fn save_prior(result: &FleetResult, file: &Path) -> Result<(), Failure> {
+    write_file(file, |out| out.write_all(result.prior().as_bytes())).map_err(Failure::input)
 }
 
 fn on_kernel(args: &FleetReal) -> Result<(), Failure> {

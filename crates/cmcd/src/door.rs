@@ -6,12 +6,12 @@ use std::net::IpAddr;
 use std::sync::Arc;
 
 use trimtab_fleet_client::edge::{
-    CONTROL, Control, Edge, InForce, Interval, Key, Observation, Status,
+    CONTROL, Control, Edge, InForce, Interval, Key, Observation, Status, Together,
 };
 use trimtab_units::{Duration, Rate, Time};
 
 use crate::memory::{KeptAggregate, KeptVersion};
-use crate::{Event, IDLE, Reader, Request, Sessions, Slot, Statistics};
+use crate::{Event, IDLE, Post, Reader, Request, Sessions, Slot, Statistics};
 
 /// Aggregates whose versions are kept; an edge has no more.
 const AGGREGATES_MAX: usize = 100_000;
@@ -19,6 +19,9 @@ const AGGREGATES_MAX: usize = 100_000;
 const VERSIONS_MAX: usize = 8;
 /// After a restart it is known what was in force meanwhile, if that was not longer.
 const PAUSE_MAX: Duration = Duration::from_secs(30);
+/// So long after it was handed in, a report is at the engine, if the engine answers. What a process
+/// handed in later than that before its end is handed in again: the engine takes each report once.
+const DELIVERED: Duration = Duration::from_secs(10);
 
 /// What has come through the door.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -33,7 +36,8 @@ pub struct Counts {
     pub unreadable: u64,
     /// Why the last of them could not.
     pub last_error: Option<String>,
-    /// Requests and reports that came later than `wait` after the end of their interval.
+    /// Requests and reports of intervals that were handed in: they came later than `wait` after its
+    /// end.
     pub late: u64,
     /// Requests and reports of which it is unknown what was in force: the engine had not answered
     /// yet, or the log has them from before the start.
@@ -97,6 +101,8 @@ pub struct Door {
     wait: Duration,
     versions: BTreeMap<Key, Versions>,
     sessions: Sessions,
+    /// What ended `wait` before this is handed in.
+    handed_in: Time,
     counts: Counts,
 }
 
@@ -110,6 +116,7 @@ impl Door {
             wait,
             versions: BTreeMap::new(),
             sessions: Sessions::default(),
+            handed_in: Time::ZERO,
             counts: Counts::default(),
         }
     }
@@ -130,23 +137,34 @@ impl Door {
         self.counts.requests += 1;
         self.ask(&key, now);
         let request = Request { started: line.started, ended: line.ended, data };
-        let Self { versions, counts, wait, sessions, .. } = self;
+        let Self { versions, counts, wait, sessions, handed_in, .. } = self;
         let slot = versions.get(&key).and_then(|all| all.slot(&key, line.address, line.ended));
-        let slot = counted(slot, counts, now, *wait);
+        let slot = counted(slot, counts, *handed_in, *wait);
         sessions.on_request(&key, request, slot);
     }
 
     /// Takes in a report that a player at an address sent; `now` is since 1970.
     pub fn on_event(&mut self, address: IpAddr, event: &Event, now: Time) {
+        self.take(address, event, now, now);
+    }
+
+    /// Takes in again what a process before had taken in, and has in its [`counts`](Self::counts).
+    pub fn recall(&mut self, post: &Post, now: Time) {
+        let counts = self.counts.clone();
+        post.events.iter().for_each(|event| self.take(post.address, event, post.arrived, now));
+        self.counts = counts;
+    }
+
+    fn take(&mut self, address: IpAddr, event: &Event, arrived: Time, now: Time) {
         self.counts.reports += 1;
         let key = self.reader.key(address);
         self.ask(&key, now);
-        let Self { versions, counts, wait, sessions, .. } = self;
+        let Self { versions, counts, wait, sessions, handed_in, .. } = self;
         let slot = |at| {
             let slot = versions.get(&key).and_then(|all| all.slot(&key, address, at));
-            counted(slot, counts, now, *wait)
+            counted(slot, counts, *handed_in, *wait)
         };
-        sessions.on_event(&key, event, now, slot);
+        sessions.on_event(&key, event, arrived, slot);
     }
 
     /// Asks what is in force for an aggregate.
@@ -159,8 +177,8 @@ impl Door {
         }
     }
 
-    /// To be called several times a second: notices which configurations are in force, and hands in
-    /// what is over.
+    /// To be called several times a second, and after a restart not before all lines were taken in
+    /// that wait: notices which configurations are in force, and hands in what is over.
     pub fn on_time(&mut self, now: Time) {
         for key in self.edge.take_news() {
             if let Some(versions) = self.versions.get_mut(&key) {
@@ -169,6 +187,7 @@ impl Door {
         }
         self.versions.retain(|_, versions| now.since(versions.used) < IDLE);
         let over = self.sessions.take_over(now, self.wait);
+        self.handed_in = now;
         let of = |(key, slot, shown): (Key, Slot, Statistics)| {
             (key, slot.version, slot.interval, observation(&shown))
         };
@@ -177,11 +196,12 @@ impl Door {
         self.edge.record_all(&all);
     }
 
-    /// Lines since then are needed for what is not handed in yet.
-    pub(crate) fn needed_since(&self, now: Time) -> Time {
+    /// Lines and reports since then are needed for what may not be at the engine yet.
+    pub fn needed_since(&self, now: Time) -> Time {
         let of = |versions: &Versions| Some(versions.known.back()?.1.as_ref()?.interval);
         let longest = self.versions.values().filter_map(of).max();
-        longest.map_or(now, |length| Interval::at(now - self.wait, length).start(length))
+        let delivered = now - self.wait - DELIVERED;
+        longest.map_or(now, |length| Interval::at(delivered, length).start(length))
     }
 
     /// What was in force when, for the next process.
@@ -198,8 +218,26 @@ impl Door {
         self.versions.iter().map(of).collect()
     }
 
-    /// What was in force when, of a process before, which was right until a time.
-    pub(crate) fn remember(&mut self, all: Vec<KeptAggregate>, until: Time, now: Time) {
+    /// The groups of prefixes that are one aggregate.
+    pub(crate) fn together(&self) -> &Together {
+        &self.reader.together
+    }
+
+    /// What was in force when, of a process before, which was right until a time. What it kept of
+    /// aggregates that have other prefixes now counts for none: returns how many these are.
+    pub(crate) fn remember(
+        &mut self,
+        all: Vec<KeptAggregate>,
+        together: &Together,
+        until: Time,
+        now: Time,
+    ) -> usize {
+        self.handed_in = until.min(now) - DELIVERED;
+        let changed = self.reader.together.changed_since(together);
+        let before = all.len();
+        let mut all = all;
+        all.retain(|one| !changed.contains(&one.key.prefix));
+        let left_out = before - all.len();
         for KeptAggregate { key, versions } in all.into_iter().take(AGGREGATES_MAX) {
             let known = self.versions.entry(key).or_default();
             known.used = now;
@@ -217,6 +255,7 @@ impl Door {
                 known.push(until, None);
             }
         }
+        left_out
     }
 
     #[cfg(test)]
@@ -241,9 +280,14 @@ impl Door {
 }
 
 /// Where something counts; none where that is unknown, or too long ago.
-fn counted(slot: Option<Slot>, counts: &mut Counts, now: Time, wait: Duration) -> Option<Slot> {
+fn counted(
+    slot: Option<Slot>,
+    counts: &mut Counts,
+    handed_in: Time,
+    wait: Duration,
+) -> Option<Slot> {
     counts.unknown += u64::from(slot.is_none());
-    let is_late = slot.is_some_and(|slot| now >= slot.ends + wait);
+    let is_late = slot.is_some_and(|slot| handed_in >= slot.ends + wait);
     counts.late += u64::from(is_late);
     slot.filter(|_| !is_late)
 }
@@ -322,7 +366,7 @@ mod tests {
         door.versions.entry(key.clone()).or_default().note(Some(Arc::new(force.clone())), at);
         let kept = serde_json::to_string(&door.kept()).unwrap();
         let mut next = self::door();
-        next.remember(serde_json::from_str(&kept).unwrap(), at, at);
+        next.remember(serde_json::from_str(&kept).unwrap(), &Together::default(), at, at);
         let mut seen = [false; 2];
         for client in (0..=255).step_by(16).map(|last| IpAddr::from([203, 0, 113, last])) {
             let of = |door: &Door| door.versions[&key].slot(&key, client, at).unwrap();
@@ -403,6 +447,7 @@ mod tests {
         learn(&door, 1);
         let start = today();
         line(&mut door, start, "br=1000,d=4000,ot=v,sid=\"a\"");
+        door.handed_in = start + DAY + WAIT;
         let text = serde_json::json!({
             "msec": start.as_secs_f64(), "remote_addr": "203.0.113.7", "request_uri": "/a",
             "args": "CMCD=br%3D1000%2Cot%3Dv%2Csid%3D%22a%22", "status": 200,

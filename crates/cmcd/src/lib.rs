@@ -16,6 +16,7 @@
 mod data;
 mod door;
 mod event;
+mod journal;
 mod line;
 mod listen;
 mod memory;
@@ -28,6 +29,7 @@ mod viewing;
 pub use data::{Cmcd, CmcdError, LEN_MAX, ObjectType, Range, StreamType, StreamingFormat};
 pub use door::{Counts, Door};
 pub use event::{Event, REPORTS_MAX, State};
+pub use journal::Journal;
 pub use line::{Fields, Line, LineError, Reader};
 pub use listen::{
     BODY_LEN_MAX, CONNECTIONS_MAX, Listener, Options as ListenOptions, POSTS_MAX, Post,

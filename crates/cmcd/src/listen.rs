@@ -10,7 +10,7 @@ use std::io;
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use http_body_util::{BodyExt as _, Full, LengthLimitError, Limited};
 use hyper::body::{Bytes, Incoming};
@@ -21,7 +21,9 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Semaphore, watch};
 
-use crate::Event;
+use trimtab_units::Time;
+
+use crate::{Event, Journal};
 
 /// The longest body, in bytes: what a browser's `sendBeacon` sends at most.
 pub const BODY_LEN_MAX: usize = 64 * 1024;
@@ -48,6 +50,8 @@ pub struct Options {
     /// A header in which a proxy writes the client's address; of a list, the last one counts, which
     /// the nearest proxy wrote. None: the client is who connects.
     pub client: Option<HeaderName>,
+    /// Where posts are kept for a restart. None: a restart loses them.
+    pub journal: Option<Arc<Journal>>,
 }
 
 /// The reports that one client posted at once.
@@ -55,6 +59,8 @@ pub struct Options {
 pub struct Post {
     /// The client's address.
     pub address: IpAddr,
+    /// When it came, since 1970.
+    pub arrived: Time,
     /// What it reports.
     pub events: Vec<Event>,
 }
@@ -78,7 +84,8 @@ impl Listener {
         let address = listener.local_addr()?;
         let (sender, posts) = sync_channel(WAITING_MAX);
         let (ending, ended) = watch::channel(());
-        let desk = Desk { client: options.client, posts: sender, window: Mutex::default() };
+        let Options { client, journal, .. } = options;
+        let desk = Desk { client, journal, posts: sender, window: Mutex::default() };
         let serve = move || runtime.block_on(serve(listener, Arc::new(desk), ended));
         std::thread::Builder::new().name("cmcd-listen".to_owned()).spawn(serve)?;
         Ok(Self { address, posts, _ending: ending })
@@ -130,6 +137,7 @@ impl Window {
 #[derive(Debug)]
 struct Desk {
     client: Option<HeaderName>,
+    journal: Option<Arc<Journal>>,
     posts: SyncSender<Post>,
     window: Mutex<Window>,
 }
@@ -218,9 +226,15 @@ impl Desk {
             let why = format!("more than {POSTS_MAX} posts of {address}: send more at once");
             return Err(Refusal(StatusCode::TOO_MANY_REQUESTS, why));
         }
-        let events = Event::parse_all(&body(request.into_body()).await?)
-            .map_err(|e| Refusal(StatusCode::BAD_REQUEST, e.to_string()))?;
-        self.hand_in(Post { address, events })?;
+        let body = body(request.into_body()).await?;
+        let events =
+            Event::parse_all(&body).map_err(|e| Refusal(StatusCode::BAD_REQUEST, e.to_string()))?;
+        let arrived = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        let arrived = Time::from_nanos(u64::try_from(arrived.as_nanos()).unwrap_or(u64::MAX));
+        self.hand_in(Post { address, arrived, events })?;
+        if let Some(journal) = &self.journal {
+            journal.add(address, arrived, &body);
+        }
         Ok(response(StatusCode::NO_CONTENT, String::new()))
     }
 

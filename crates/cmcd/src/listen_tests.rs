@@ -7,7 +7,8 @@ const REPORT: &str = "e=ps,sid=\"a\",sta=p,ts=1795973783250,v=2\n";
 
 fn start(client: Option<&'static str>) -> Listener {
     let address = "127.0.0.1:0".parse().unwrap();
-    Listener::start(Options { address, client: client.map(HeaderName::from_static) }).unwrap()
+    Listener::start(Options { address, client: client.map(HeaderName::from_static), journal: None })
+        .unwrap()
 }
 
 /// Sends bytes, and gives what is answered until the connection ends.
@@ -94,8 +95,8 @@ fn posts_are_limited_for_each_client() {
 #[test]
 fn posts_that_nobody_takes_are_refused_in_time() {
     let (sender, posts) = sync_channel(1);
-    let desk = Desk { client: None, posts: sender, window: Mutex::default() };
-    let post = || Post { address: [127, 0, 0, 1].into(), events: Vec::new() };
+    let desk = Desk { client: None, journal: None, posts: sender, window: Mutex::default() };
+    let post = || Post { address: [127, 0, 0, 1].into(), arrived: Time::ZERO, events: Vec::new() };
     assert!(desk.hand_in(post()).is_ok());
     let Err(Refusal(status, why)) = desk.hand_in(post()) else { panic!("there is no room") };
     assert_eq!(

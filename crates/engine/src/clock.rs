@@ -12,6 +12,12 @@ pub(crate) fn now_ms() -> i64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_millis() as i64)
 }
 
+/// Whether something that is done again and again is due: so long after the last time, or where that
+/// is of the future, since the clock was set back meanwhile. All in ms.
+pub(crate) fn is_due(last_ms: i64, every_ms: i64, now_ms: i64) -> bool {
+    !(0..every_ms).contains(&now_ms.saturating_sub(last_ms))
+}
+
 /// The clock of a simulation: that of every thread that follows it.
 #[cfg(test)]
 pub(crate) mod simulated {

@@ -7,7 +7,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 use trimtab_fleet_client::{Name, SafeOrder, ServiceInfo};
 
-use crate::clock::now_ms;
+use crate::clock::{is_due, now_ms};
 use crate::engine::Engine;
 use crate::error::Error;
 use crate::learning::Learning;
@@ -65,7 +65,7 @@ impl Closing {
             looked: Looked::default(),
             told: None,
             audit_looked_ms: None,
-            warn_at_ms: 0,
+            tokens_looked: None,
         };
         Self { round, since_ms }
     }
@@ -139,8 +139,8 @@ struct Round {
     told: Option<StoreError>,
     /// When it last looked for lines of the audit that are old enough to go.
     audit_looked_ms: Option<i64>,
-    /// When to warn next of tokens that expire.
-    warn_at_ms: i64,
+    /// When it last looked for tokens that expire, and how long it leaves them alone, in ms.
+    tokens_looked: Option<(i64, i64)>,
 }
 
 impl Round {
@@ -171,20 +171,20 @@ impl Round {
     /// Says once a day which tokens expire soon.
     fn warn_of_tokens(&mut self) {
         let now = now_ms();
-        if now < self.warn_at_ms {
+        if self.tokens_looked.is_some_and(|(last, wait)| !is_due(last, wait, now)) {
             return;
         }
         let warning = self.engine.who.warning(now);
         // With nothing to say it looks again in a second: the first requests have the list read.
         let wait_ms = if warning.is_some() { WARN_EVERY_MS } else { 1000 };
         warning.iter().for_each(|warning| warn(warning));
-        self.warn_at_ms = now + wait_ms;
+        self.tokens_looked = Some((now, wait_ms));
     }
 
     /// Lets go of old lines of the audit, where nobody looked for a while.
     fn forget_audit(&mut self) -> Result<(), StoreError> {
         let now = now_ms();
-        if self.audit_looked_ms.is_some_and(|before| now - before < AUDIT_EVERY_MS) {
+        if self.audit_looked_ms.is_some_and(|last| !is_due(last, AUDIT_EVERY_MS, now)) {
             return Ok(());
         }
         self.engine.store.forget_audit(now - self.keeps.audit_ms, now)?;
@@ -346,7 +346,64 @@ impl Decide for Deciding<'_, '_> {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::AtomicI64;
+
     use super::*;
+    use crate::clock::simulated;
+    use crate::config::Config;
+    use crate::run::{assemble, keeps};
+    use crate::services::Services;
+    use crate::store::{FORGOTTEN, Sqlite};
+
+    const HOUR_MS: i64 = 3_600_000;
+    const DAY_MS: i64 = 24 * HOUR_MS;
+
+    /// What closes intervals of an engine without reports.
+    fn closing(folder: &std::path::Path) -> Closing {
+        std::fs::create_dir(folder.join("services")).expect("a folder");
+        let text = "name = \"tv\"\nreward = \"mean(throughput)\"\n[knobs]\ngamma = {}\n";
+        std::fs::write(folder.join("services/tv.toml"), text).expect("a service");
+        let file = folder.join("engine.toml");
+        let text = "services = \"services\"\nkeep_audit = \"48h\"\n[store]\nfile = \"engine.db\"\n";
+        std::fs::write(&file, text).expect("a configuration");
+        let config = Config::read(&file).expect("a configuration");
+        let services = Services::read(&config.services, config.grace).expect("services");
+        let store = Sqlite::open(&folder.join("engine.db"), &services.lengths()).expect("a store");
+        let engine = assemble(&config, Arc::new(store), Arc::new(services)).expect("an engine");
+        Closing::new(engine, keeps(&config))
+    }
+
+    #[test]
+    fn old_lines_of_the_audit_go_also_after_the_clock_was_set_back() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let right_ms = 10_000 * DAY_MS;
+        let clock = Arc::new(AtomicI64::new(right_ms + 30 * DAY_MS));
+        simulated::follow(Some(Arc::clone(&clock)));
+        let mut closing = closing(folder.path());
+        closing.turn();
+        clock.store(right_ms, Ordering::Relaxed);
+        let lines = |closing: &Closing| {
+            let all = closing.round.engine.store.audit(i64::MAX, None, 9).expect("lines");
+            all.into_iter().map(|line| line.action).collect::<Vec<_>>()
+        };
+        let line = |days: i64, action| Line {
+            at_ms: right_ms - days * DAY_MS,
+            who: "kim".to_owned(),
+            action,
+            subject: String::new(),
+            detail: String::new(),
+        };
+        let all = [line(9, "pause"), line(1, "resume")];
+        closing.round.engine.store.write_down(&all).expect("they are kept");
+        closing.turn();
+        assert_eq!(lines(&closing), [FORGOTTEN, "resume"]);
+        // From then on it looks once an hour.
+        closing.round.engine.store.write_down(&[line(9, "pin")]).expect("it is kept");
+        clock.store(right_ms + HOUR_MS - 1, Ordering::Relaxed);
+        closing.turn();
+        assert_eq!(lines(&closing), ["pin", FORGOTTEN, "resume"]);
+        simulated::follow(None);
+    }
 
     #[test]
     fn an_interval_may_be_closed_when_it_and_its_grace_are_over() {

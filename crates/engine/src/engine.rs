@@ -10,7 +10,7 @@ use trimtab_fleet_client::Name;
 
 use crate::allowance::Allowance;
 use crate::certified::Verifier;
-use crate::clock::now_ms;
+use crate::clock::{is_due, now_ms};
 use crate::comparisons::Comparisons;
 use crate::config::{ClientRule, Limits};
 use crate::health::Health;
@@ -246,7 +246,7 @@ impl LogLimit {
         let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let (since_ms, count) = &mut *state;
         let mut lines = Vec::new();
-        if now_ms - *since_ms >= LOG_MS {
+        if is_due(*since_ms, LOG_MS, now_ms) {
             if *count > LOG_LINES {
                 lines.push(format!("{} more like these were not logged", *count - LOG_LINES));
             }
@@ -272,5 +272,8 @@ mod tests {
         assert_eq!(lines, 20);
         assert_eq!(said(30_000), ["99980 more like these were not logged", "refused"]);
         assert_eq!(said(50_000), ["refused"]);
+        // Nor does a clock that is set back keep it silent.
+        assert_eq!((0..21).map(|_| said(50_000).len()).sum::<usize>(), 19);
+        assert_eq!(said(9_000), ["2 more like these were not logged", "refused"]);
     }
 }

@@ -8,8 +8,8 @@ use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use trimtab_fleet::{
-    Aggregate, Chosen, Commons, Configuration, Control, Decision, Ended, Hold, Interval, Key,
-    OPEN_MAX, Observed, Point, Report, Service, ServiceError, Summary,
+    Aggregate, Chosen, Commons, Configuration, Control, Decision, Ended, Finding, Hold, Interval,
+    Key, OPEN_MAX, Observed, Report, Service, ServiceError, Summary,
 };
 use trimtab_fleet_client::{KnobInfo, Name, ServiceInfo};
 use trimtab_steer::customize::{Alarm, Outcome, Purpose};
@@ -48,19 +48,14 @@ impl Found {
         let (knobs, others) = (cube(service), others(service));
         kept.and_then(|text| serde_json::from_str::<Self>(text).ok())
             .filter(|kept| kept.knobs == knobs && kept.others == others)
-            .unwrap_or(Self { knobs, others, commons: Commons::default(), added: Vec::new() })
+            .unwrap_or(Self { knobs, others, commons: service.prior().clone(), added: Vec::new() })
     }
 
     fn add(&mut self, findings: Vec<Finding>) {
-        for (point, advantage) in &findings {
-            self.commons.add(point, *advantage);
-        }
+        findings.iter().for_each(|found| self.commons.add(found));
         self.added.extend(findings);
     }
 }
-
-/// A point of the unit cube, and what it brought more than the fallback.
-type Finding = (Point, f64);
 
 /// A knob, its least and largest value, and whether equal steps are equal factors.
 type Range = (String, f64, f64, bool);
@@ -171,8 +166,10 @@ impl Services {
                 format!("what it has learnt is not understood by this version of the engine: {e}")
             })?,
         };
-        let found = self.found.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(found) = found.get(key.service.as_str()) {
+        if let Some(service) = self.all.get(key.service.as_str()) {
+            let mut found = self.found.lock().unwrap_or_else(PoisonError::into_inner);
+            let name = service.name().as_str().to_owned();
+            let found = found.entry(name).or_insert_with(|| Found::kept(service, None));
             aggregate.heed(found.commons.cells());
         }
         Ok(aggregate)
@@ -224,7 +221,7 @@ impl Services {
             let summary = seen.summary();
             match seen.close((&mut aggregate, service), interval, version, &controls) {
                 Some((decision, control)) => {
-                    findings.extend(decision.finding(service));
+                    findings.extend(aggregate.finding(service, &decision));
                     fitting += seen.all.len() + control.map_or(0, |control| control.all.len());
                     edges.extend(seen.edges());
                     earlier.push((decision, summary));
@@ -237,7 +234,7 @@ impl Services {
         let summary = seen.summary();
         let closed = seen.close((&mut aggregate, service), interval, version, &controls);
         let decision = closed.map(|(decision, control)| {
-            findings.extend(decision.finding(service));
+            findings.extend(aggregate.finding(service, &decision));
             fitting += control.map_or(0, |control| control.all.len());
             decision
         });

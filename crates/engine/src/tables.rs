@@ -271,7 +271,7 @@ pub fn explain_text(one: &AggregateBody, history: &DecisionsBody) -> String {
         );
     }
     if let Some(why) = &history.damaged {
-        let _ = writeln!(text, "\nDAMAGED, so that no more can be read: {why}");
+        let _ = writeln!(text, "\nDAMAGED: {why}");
     } else if history.decisions.is_empty() {
         text.push_str("nothing was decided yet\n");
     }

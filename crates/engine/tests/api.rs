@@ -544,7 +544,7 @@ fn what_if_is_refused_where_the_log_cannot_say() {
 }
 
 #[test]
-fn decisions_about_a_damaged_aggregate_are_answered_as_far_as_they_can_be_read() {
+fn reads_of_a_damaged_aggregate_answer_what_can_be_read_and_what_to_do() {
     let site = Site::new("");
     let engine = site.start();
     let kept = |sequence, interval| {
@@ -572,17 +572,55 @@ fn decisions_about_a_damaged_aggregate_are_answered_as_far_as_they_can_be_read()
     damage("UPDATE aggregates SET state = x'5a5a5a'");
     let (status, body) = asked();
     assert_eq!((status, count(&body)), (200, 3), "{body}");
-    assert!(body["damaged"].is_string(), "{body}");
+    let what_to_do = "; `trimtab engine reset tv/203.0.113.0/24` makes it learn anew";
+    let damage_of = |body: &Value| body["damaged"].as_str().map(str::to_owned);
+    let learnt = format!("what it has learnt is nothing that the engine writes{what_to_do}");
+    assert_eq!(damage_of(&body), Some(learnt.clone()));
+    let one = || {
+        say(
+            &engine,
+            "GET",
+            "/v1/aggregate?service=tv&prefix=203.0.113.0%2F24",
+            Some(&site.viewer),
+            b"",
+        )
+    };
+    let (status, body) = one();
+    assert_eq!((status, damage_of(&body)), (200, Some(learnt.clone())), "{body}");
+    assert_eq!((&body["decisions"], &body["hold"]), (&3.into(), &"learning".into()));
+    let viewer = engine.client(&site.viewer);
+    let both = (
+        viewer.aggregate(&name()).expect("an answer"),
+        viewer.decisions(&name(), 9).expect("an answer"),
+    );
+    let text = trimtab_engine::explain_text(&both.0, &both.1);
+    assert!(text.contains(&format!("\nDAMAGED: {learnt}\n")), "{text}");
+    // What needs the rest is refused for good, and not until later.
+    let pause = br#"{"service":"tv","prefix":"203.0.113.0/24","action":"pause","reason":""}"#;
+    let (status, body) = say(&engine, "POST", "/v1/aggregate", Some(&site.operator), pause);
+    assert_eq!((status, body["reason"].as_str()), (409, Some("damaged")), "{body}");
+    assert!(body["message"].as_str().is_some_and(|said| said.ends_with(what_to_do)), "{body}");
     damage("UPDATE decisions SET packed = x'5a5a5a' WHERE previous IS NULL");
     let (status, body) = asked();
     assert_eq!((status, count(&body)), (200, 2), "{body}");
-    // The answer names what keeps the engine from deciding about it.
+    let (status, body) = say(
+        &engine,
+        "GET",
+        "/v1/what-if?service=tv&prefix=203.0.113.0%2F24&knobs=gamma%3D100",
+        Some(&site.viewer),
+        b"",
+    );
+    assert_eq!((status, body["reason"].as_str()), (409, Some("damaged")), "{body}");
+    // The answers name what keeps the engine from deciding about it.
     assert_eq!(kept(9, first), 200);
     until("it is set aside", || {
         let (_, status) = say(&engine, "GET", "/v1/status", Some(&site.viewer), b"");
-        let reason = status["damaged"][0]["reason"].clone();
-        Some(()).filter(|()| reason.is_string() && asked().1["damaged"] == reason)
+        let reason = status["damaged"][0]["reason"].as_str()?;
+        let said = Some(format!("{reason}{what_to_do}"));
+        (damage_of(&asked().1) == said && damage_of(&one().1) == said).then_some(())
     });
+    let (_, list) = say(&engine, "GET", "/v1/aggregates", Some(&site.viewer), b"");
+    assert_eq!(list["aggregates"][0]["damaged"], one().1["damaged"]);
     let unknown = "/v1/decisions?service=tv&prefix=203.0.114.0%2F24";
     assert_eq!(say(&engine, "GET", unknown, Some(&site.viewer), b"").0, 404);
 }

@@ -144,10 +144,13 @@ fn cards_name_the_files_that_they_describe() {
         assert!(card.contains(model(name).sha256()), "{name}.md is the card of another file");
         assert!(card.contains("python -m trimtab.train floo"), "the command");
     }
-    let models = Boosted::parse(&std::fs::read(folder().join("antelope.safetensors")).unwrap());
-    let antelope = card("antelope");
-    assert!(antelope.contains(models.unwrap().sha256()), "antelope.md is the card of another file");
-    assert!(antelope.contains("python -m trimtab.train antelope"), "the command");
+    for name in ["antelope", "antelope-paper", "antelope-copa"] {
+        let file = folder().join(name).with_extension("safetensors");
+        let models = Boosted::parse(&std::fs::read(file).unwrap()).unwrap();
+        let card = card(name);
+        assert!(card.contains(models.sha256()), "{name}.md is the card of another file");
+        assert!(card.contains("python -m trimtab.train antelope"), "the command");
+    }
     let muses = card("muses");
     let lstm = Lstm::parse(&std::fs::read(folder().join("muses.safetensors")).unwrap());
     assert!(muses.contains(lstm.unwrap().sha256()), "muses.md is the card of another LSTM");

@@ -101,10 +101,9 @@ pub struct Decision {
 }
 
 impl Decision {
-    /// What other aggregates of the service may learn of it: the point that was tried, and how much
-    /// better it was than the safe configuration is expected to be here, in
-    /// deviations of this context's rewards. For [`Commons::add`](crate::Commons::add).
-    pub fn finding(&self, service: &Service) -> Option<(Point, f64)> {
+    /// The point that was tried, and how much better it was than the safe configuration is expected
+    /// to be here, in deviations of this context's rewards; none where that is not known.
+    pub(crate) fn advantage(&self, service: &Service) -> Option<(Point, f64)> {
         let Outcome::Noted { advantage: Some(advantage), .. } = self.lesson.outcome else {
             return None;
         };

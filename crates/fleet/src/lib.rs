@@ -60,6 +60,7 @@ mod fit;
 mod harm;
 mod interval;
 mod key;
+mod prior;
 mod report;
 mod reward;
 mod scale;
@@ -83,6 +84,7 @@ pub use fit::{
 pub use harm::{Bottleneck, Harm};
 pub use interval::Interval;
 pub use key::{Key, KeyError, Prefix, SERVICE_NAME_LEN_MAX, ServiceName};
+pub use prior::PriorRow;
 pub use report::{REPORT_BYTES_MAX, Report, ReportError};
 pub use reward::{Guard, GuardError};
 pub use service::{BUILT_IN_STATISTICS, KnobRange, Learning, Other, Service, ServiceError};
@@ -91,6 +93,6 @@ pub use side_by_side::{Observed, SideBySide};
 pub use sketch::{RELATIVE_ERROR_MAX, Recorder, Sketch, SketchError, VALUE_MAX};
 pub use summary::{STATISTIC_NAME_LEN_MAX, STATISTICS_MAX, Summary, SummaryError};
 pub use together::{Together, TogetherError, TogetherMistake, WrongBits};
-/// What the aggregates of a service found together, a point of it, and what may be in force.
-pub use trimtab_steer::customize::{Cell, Commons, Point};
+/// What the aggregates of a service found together, what one of them adds, and what may be in force.
+pub use trimtab_steer::customize::{Cell, Commons, Finding, Point};
 pub use what_if::{Target, WhatIf, WhatIfError};

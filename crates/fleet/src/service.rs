@@ -10,10 +10,12 @@ use toml::de::DeTable;
 use trimtab_cc::{Algorithm, Knob, Spec, SpecError};
 use trimtab_qoe::{AggregateFormula, FormulaError, Statistic};
 use trimtab_steer::customize::{
-    Acquisition, Dimension, Estimator, Forgetting, Point, Preset, Settings, SettingsError, Space,
+    Acquisition, Commons, Dimension, Estimator, Forgetting, Point, Preset, Settings, SettingsError,
+    Space,
 };
 use trimtab_units::{Duration, ParseUnitError, Time};
 
+use crate::prior::{self, PriorRow};
 use crate::{
     Chosen, Configuration, Context, Contexts, ContextsError, Guard, GuardError, Interval, Key,
     KeyError, ServiceName, Summary, SummaryError,
@@ -160,6 +162,8 @@ pub struct Service {
     side_by_side: Option<f64>,
     settings: Settings,
     seed: u64,
+    /// What is known before anything was tried.
+    prior: Commons,
     /// The names that formulas may read.
     statistics: Vec<String>,
     /// Statistics that decisions keep beyond those that formulas read.
@@ -316,6 +320,20 @@ pub enum ServiceError {
          or use preset = \"model\""
     )]
     HarmMaxNeedsModel,
+    /// A row of the prior is none.
+    #[error("prior {run:?}: {cause}")]
+    Prior {
+        /// What it says was tried.
+        run: String,
+        /// What is wrong with it.
+        cause: String,
+    },
+    /// Gradients know nothing but their own trials.
+    #[error(
+        "prior needs a model, which presets \"paper\" and \"pairs\" do not have: leave it out, or \
+         use preset = \"model\""
+    )]
+    PriorNeedsModel,
     /// The number of active knobs is none.
     #[error("active = {0}: 1 to 8 knobs are learnt at a time; 3 or 4 is usual")]
     Active(usize),
@@ -392,6 +410,7 @@ impl ServiceError {
             Self::NotLearnt { what, knob } => at(what, knob),
             Self::LearntAndFixed(knob) => at("fixed", knob),
             Self::SideBySide(_) => vec![vec!["side_by_side"]],
+            Self::Prior { .. } | Self::PriorNeedsModel => vec![vec!["prior"]],
             Self::HarmMax(_) | Self::HarmMaxNeedsModel => vec![vec!["harm_max"]],
             Self::Active(_) => vec![vec!["active"]],
             Self::Statistic(_) | Self::Kept(_) => vec![vec!["statistics"]],
@@ -480,7 +499,8 @@ impl Service {
     /// The same service with its own algorithm alone.
     #[must_use]
     pub fn alone(self) -> Self {
-        Self { others: Vec::new(), has_incumbent: false, ..self }
+        let prior = Commons::default();
+        Self { others: Vec::new(), has_incumbent: false, prior, ..self }
     }
 
     /// The permitted box.
@@ -551,6 +571,23 @@ impl Service {
     /// under the safe configuration: 0 to 1, and 1 is no bound.
     pub fn harm_max(&self) -> f64 {
         self.settings.harm_max
+    }
+
+    /// The same service with another prior.
+    ///
+    /// # Errors
+    /// A row is of no algorithm or knob of the service, or learning has no use for it.
+    pub fn with_prior(self, rows: &[PriorRow]) -> Result<Self, ServiceError> {
+        if !rows.is_empty() && self.settings.estimator != Estimator::Model {
+            return Err(ServiceError::PriorNeedsModel);
+        }
+        let prior = prior::commons(rows, self.algorithm, (&self.knobs, &self.others))?;
+        Ok(Self { prior, ..self })
+    }
+
+    /// What is known before the fleet has tried anything, with which its findings begin.
+    pub fn prior(&self) -> &Commons {
+        &self.prior
     }
 
     /// How it is learnt.

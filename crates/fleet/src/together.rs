@@ -97,6 +97,13 @@ impl Together {
         self.first.get(&prefix).copied().unwrap_or(prefix)
     }
 
+    /// The aggregates that have other prefixes than by other groups: their names here and there.
+    pub fn changed_since(&self, before: &Self) -> BTreeSet<Prefix> {
+        let prefixes = self.first.keys().chain(before.first.keys());
+        let moved = prefixes.filter(|prefix| self.of(**prefix) != before.of(**prefix));
+        moved.flat_map(|prefix| [self.of(*prefix), before.of(*prefix)]).collect()
+    }
+
     /// Whether there are no groups.
     pub fn is_empty(&self) -> bool {
         self.first.is_empty()

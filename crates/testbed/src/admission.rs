@@ -372,6 +372,8 @@ mod tests {
             ("floo", "copa", "cubic bbr copa"),
             ("floo:counterfactual:look=2s", "copa", "cubic bbr copa copa"),
             ("select:antelope", "copa", "cubic bbr copa"),
+            ("select:antelope:paper", "cubic", "bbr cubic"),
+            ("select:antelope:copa", "copa", "copa copa copa copa copa"),
             ("select:power", "cubic", "cubic bbr copa"),
             ("floo:shared", "copa", "copa copa copa bbr bbr3 cubic"),
         ] {

@@ -4,7 +4,7 @@ use std::fs;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::TcpStream;
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
 
 use crate::support::{error, stdout, trimtab};
 
@@ -74,43 +74,70 @@ fn mistakes_say_what_to_write() {
     }
 }
 
-#[test]
-fn follow_takes_in_reports_without_a_log() {
-    let dir = tempfile::tempdir().unwrap();
-    fs::write(dir.path().join("token"), format!("trimtab_{}", "a".repeat(43))).unwrap();
+/// A `trimtab cmcd follow` that only listens, where it does, and its further lines.
+fn listening(folder: &Path) -> (Child, String, impl Iterator<Item = String>) {
+    fs::write(folder.join("token"), format!("trimtab_{}", "a".repeat(43))).unwrap();
     let mut follow = Command::new(env!("CARGO_BIN_EXE_trimtab"))
         .args(["cmcd", "follow", "--listen", "127.0.0.1:0", "--client-header", "X-Real-IP"])
         .args(["--service", "tv", "--token-file", "token", "--folder", "state"])
         // Nobody answers there: what is to be reported waits.
         .args(["--engine", "http://127.0.0.1:1"])
-        .current_dir(dir.path())
+        .current_dir(folder)
         .stderr(Stdio::piped())
         .spawn()
         .unwrap();
     let mut lines = BufReader::new(follow.stderr.take().unwrap()).lines().map(Result::unwrap);
     let first = lines.next().unwrap();
     let address = first.strip_prefix("listens for reports of players at ").expect(&first);
-    let post = |header: &str, body: &str| {
-        let mut stream = TcpStream::connect(address).unwrap();
-        let head = "POST /qoe HTTP/1.1\r\nHost: a\r\nConnection: close\r\nContent-Length: ";
-        write!(stream, "{head}{}\r\n{header}\r\n{body}", body.len()).unwrap();
-        let mut answer = String::new();
-        stream.read_to_string(&mut answer).unwrap();
-        answer
-    };
-    let client = "X-Real-IP: 203.0.113.7\r\n";
-    let answer = post(client, "sid=\"a\",sta=p,ts=1795973783250,v=2\n");
-    assert!(answer.starts_with("HTTP/1.1 204 "), "{answer}");
-    let answer = post(client, "sid=\"a\",sta=p,v=2\n");
-    assert!(answer.contains("the report has no ts: it belongs to each"), "{answer}");
-    assert!(post("", "").contains("no client's address into x-real-ip"));
-    // It looks at what has come several times a second.
+    (follow, address.to_owned(), lines)
+}
+
+fn post(address: &str, header: &str, body: &str) -> String {
+    let mut stream = TcpStream::connect(address).unwrap();
+    let head = "POST /qoe HTTP/1.1\r\nHost: a\r\nConnection: close\r\nContent-Length: ";
+    write!(stream, "{head}{}\r\n{header}\r\n{body}", body.len()).unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    answer
+}
+
+/// The last line of one that ends, after it has looked at what has come, several times a second.
+fn last_line(mut follow: Child, lines: impl Iterator<Item = String>) -> String {
     std::thread::sleep(std::time::Duration::from_secs(1));
     let pid = follow.id().to_string();
     assert!(Command::new("kill").args(["-TERM", &pid]).status().unwrap().success());
     let last = lines.last().unwrap();
-    assert!(last.contains("1 reports of players, 0 late, 0 before"), "{last}");
     assert!(follow.wait().unwrap().success());
+    last
+}
+
+const CLIENT: &str = "X-Real-IP: 203.0.113.7\r\n";
+const REPORT: &str = "sid=\"a\",sta=p,ts=1795973783250,v=2\n";
+
+#[test]
+fn follow_takes_in_reports_without_a_log() {
+    let dir = tempfile::tempdir().unwrap();
+    let (follow, address, lines) = listening(dir.path());
+    let answer = post(&address, CLIENT, REPORT);
+    assert!(answer.starts_with("HTTP/1.1 204 "), "{answer}");
+    let answer = post(&address, CLIENT, "sid=\"a\",sta=p,v=2\n");
+    assert!(answer.contains("the report has no ts: it belongs to each"), "{answer}");
+    assert!(post(&address, "", "").contains("no client's address into x-real-ip"));
+    let last = last_line(follow, lines);
+    assert!(last.contains("1 reports of players, 0 late, 0 before"), "{last}");
+}
+
+#[test]
+fn what_was_posted_outlasts_a_kill() {
+    let dir = tempfile::tempdir().unwrap();
+    let (mut first, address, _lines) = listening(dir.path());
+    let answer = post(&address, CLIENT, REPORT);
+    assert!(answer.starts_with("HTTP/1.1 204 "), "{answer}");
+    first.kill().unwrap();
+    first.wait().unwrap();
+    let (again, _, lines) = listening(dir.path());
+    let last = last_line(again, lines);
+    assert!(last.contains("0 reports of players") && last.contains("; 1 sessions;"), "{last}");
 }
 
 #[test]

@@ -67,6 +67,27 @@ fn seeds_are_kept_in_a_folder_and_not_run_again() {
 }
 
 #[test]
+fn what_a_fleet_found_is_saved_and_another_one_begins_with_it() {
+    let dir = tempfile::tempdir().unwrap();
+    let folder = dir.path();
+    fs::write(folder.join("fleet.toml"), FLEET).unwrap();
+    let new = stdout(folder, &[SIMULATE, &["--save-prior", "prior.toml"]].concat());
+    let prior = fs::read_to_string(folder.join("prior.toml")).unwrap();
+    assert!(prior.starts_with("# What a fleet found: trimtab fleet simulate "), "{prior}");
+    let with = [SIMULATE, &["--prior", "prior.toml"]].concat();
+    assert_ne!(stdout(folder, &with), new);
+    // The tables go into the description of a service as they are.
+    let inside = FLEET.to_owned() + &prior.replace("[[prior]]", "[[service.prior]]");
+    fs::write(folder.join("fleet.toml"), inside).unwrap();
+    assert_eq!(stdout(folder, SIMULATE), stdout(folder, &with));
+    fs::write(folder.join("prior.toml"), "[[prior]]\nrun = \"cubicc\"\n").unwrap();
+    let message = error(folder, &with);
+    assert!(message.contains("prior.toml: ") && message.contains("missing field"), "{message}");
+    let message = error(folder, &[SIMULATE, &["--prior", "gone.toml"]].concat());
+    assert!(message.contains("cannot read the prior gone.toml"), "{message}");
+}
+
+#[test]
 fn mistakes_name_the_file_and_the_place() {
     let dir = tempfile::tempdir().unwrap();
     let folder = dir.path();

@@ -91,7 +91,7 @@ fn test(player: &str) {
     let Some(mut browser) = Browser::start() else { return };
     let address = "127.0.0.1:0".parse().unwrap();
     let client = Some("x-real-ip".parse().unwrap());
-    let listener = Listener::start(ListenOptions { address, client }).unwrap();
+    let listener = Listener::start(ListenOptions { address, client, journal: None }).unwrap();
     let Some(site) = Site::start(listener.address()) else { return };
     let began = now();
     let seen = watch(&mut browser, &site, player);

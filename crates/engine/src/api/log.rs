@@ -6,10 +6,11 @@ use serde_json::{Value, json};
 use trimtab_fleet::{Decision, Service};
 use trimtab_fleet_client::Name;
 
+use super::damage;
 use super::refusal::Refusal;
 use crate::engine::Engine;
 use crate::services::key_of;
-use crate::store::{Row, Search, Store, StoreError};
+use crate::store::{Search, Store, StoreError};
 
 /// Decisions of each aggregate that are read: by default, and at most.
 const LAST: usize = 1000;
@@ -67,30 +68,36 @@ pub(super) fn read(
     most: &Most,
     take: &mut dyn FnMut(Decision),
 ) -> Result<Result<u64, Refusal>, StoreError> {
-    let rows: Vec<Row> = match prefix {
+    let found: Vec<(i64, Name)> = match prefix {
         Some(prefix) => {
             let one = Name { service: service.to_owned(), prefix: prefix.to_owned() };
-            let Some(row) = store.aggregate(&one)? else {
-                let said = format!("no reports for {one}: check it in the list of aggregates");
-                return Ok(Err(Refusal::unknown(said)));
+            let Some(id) = store.number(&one)? else {
+                return Ok(Err(damage::unknown(&one)));
             };
-            vec![row]
+            vec![(id, one)]
         }
         None => {
             let (service, limit) = (Some(service.to_owned()), most.aggregates + 1);
-            store.aggregates(&Search { service, limit, ..Search::default() })?
+            let rows = store.aggregates(&Search { service, limit, ..Search::default() })?;
+            rows.into_iter().map(|row| (row.id, row.name)).collect()
         }
     };
     let over = |what: &str, count: usize| {
         Refusal::oversized(format!("{service} has more than {count} {what}: {}", most.instead))
     };
-    if rows.len() > most.aggregates {
+    if found.len() > most.aggregates {
         return Ok(Err(over("aggregates", most.aggregates)));
     }
     let mut count = 0;
-    for row in &rows {
-        for decided in store.decisions(row.id, i64::MAX, last.clamp(1, LAST_MAX))? {
-            for decision in decisions_of(&row.name, &decided.detail) {
+    for (id, name) in &found {
+        let last = last.clamp(1, LAST_MAX);
+        let (sound, damaged) = damage::decisions(store, (*id, name), i64::MAX, last)?;
+        // One that is damaged holds up no question about all.
+        if let Some(why) = damaged.filter(|_| prefix.is_some()) {
+            return Ok(Err(damage::refusal(name, &why)));
+        }
+        for decided in sound {
+            for decision in decisions_of(name, &decided.detail) {
                 count += 1;
                 take(decision);
             }
@@ -99,7 +106,7 @@ pub(super) fn read(
             return Ok(Err(over("such decisions", most.decisions)));
         }
     }
-    Ok(Ok(rows.len() as u64))
+    Ok(Ok(found.len() as u64))
 }
 
 /// The decisions of what is kept of an interval, the one on versions before among them.

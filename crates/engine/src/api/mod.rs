@@ -1,6 +1,7 @@
 //! The HTTP API. Its routes come from one table (`routes.rs`), as does its description.
 
 mod comparisons;
+mod damage;
 mod edge;
 mod fit_surrogate;
 mod gate;

@@ -8,16 +8,17 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
 use trimtab_fleet_client::{
-    AggregateBody, AggregatesBody, AuditBody, Damaged, DecisionBody, DecisionsBody, Hold, Name,
+    AggregateBody, AggregatesBody, AuditBody, DecisionBody, DecisionsBody, Hold, Name,
     ServicesBody, StatusBody,
 };
 
+use super::damage::{Known, aside_since};
 use super::gate::{Asked, Asker};
 use super::refusal::Refusal;
 use crate::clock::now_ms;
 use crate::engine::Engine;
 use crate::safe;
-use crate::store::{Decided, Row, Search, Store, StoreError};
+use crate::store::{Decided, Row, Search};
 
 /// Rows of one page.
 pub(super) const PAGE_MAX: usize = 1000;
@@ -103,7 +104,12 @@ pub(super) async fn aggregates(
     };
     let rows = engine.ask(move |engine| engine.store.aggregates(&search)).await?;
     let (rows, more) = cut(rows, limit);
-    let aggregates = rows.into_iter().map(|row| body(&engine, row)).collect();
+    let aside = engine.store.damaged();
+    let of = |row: Row| {
+        let damaged = aside_since(&aside, &row.name);
+        AggregateBody { damaged, ..body(&engine, row) }
+    };
+    let aggregates = rows.into_iter().map(of).collect();
     Ok(Json(AggregatesBody { aggregates, more }))
 }
 
@@ -132,6 +138,7 @@ pub(super) fn body(engine: &Engine, row: Row) -> AggregateBody {
         reward: row.reward,
         decisions: row.decisions,
         safe,
+        damaged: None,
     }
 }
 
@@ -145,23 +152,14 @@ pub(super) struct OneQuery {
     prefix: String,
 }
 
-pub(super) async fn find(engine: &Arc<Engine>, name: &Name) -> Result<Row, Refusal> {
-    let asked = name.clone();
-    let row = engine.ask(move |engine| engine.store.aggregate(&asked)).await?;
-    row.ok_or_else(|| unknown(name))
-}
-
-fn unknown(name: &Name) -> Refusal {
-    Refusal::unknown(format!("no reports for {name}: check the name in the list of aggregates"))
-}
-
 /// `GET /v1/aggregate`
 pub(super) async fn aggregate(
     State(engine): State<Arc<Engine>>,
     Asked(OneQuery { service, prefix }): Asked<OneQuery>,
 ) -> Result<Json<AggregateBody>, Refusal> {
-    let row = find(&engine, &Name { service, prefix }).await?;
-    Ok(Json(body(&engine, row)))
+    let known = Known::ask(&engine, &Name { service, prefix }).await?;
+    let damaged = known.damaged.clone();
+    Ok(Json(AggregateBody { damaged, ..body(&engine, known.row()?) }))
 }
 
 /// Which decisions.
@@ -187,9 +185,9 @@ pub(super) async fn decisions(
     let limit = page(query.limit);
     let length_ms = length_ms(&engine, &name.service);
     let before = query.before.map_or(i64::MAX, |before| before.saturating_mul(length_ms));
-    let asked = name.clone();
-    let readable = engine.ask(move |engine| readable(&*engine.store, &asked, before, limit));
-    let (rows, damaged) = readable.await?.ok_or_else(|| unknown(&name))?;
+    let known = Known::ask(&engine, &name).await?;
+    let (rows, damaged) =
+        engine.ask(move |engine| known.decisions(&*engine.store, before, limit)).await?;
     let (rows, more) = cut(rows, limit);
     let learning = engine.learning();
     let first = learning.first(&name).unwrap_or_default();
@@ -198,38 +196,6 @@ pub(super) async fn decisions(
         .map(|row| decision(row, length_ms, &first, learning.explain(&name, row)))
         .collect();
     Ok(Json(DecisionsBody { interval_ms: length_ms, decisions, more, damaged }))
-}
-
-/// Decisions, and why not everything that is kept of their aggregate can be read.
-type Readable = (Vec<Decided>, Option<String>);
-
-/// The decisions about an aggregate as far as they can be read; none where it is unknown. Blocks.
-fn readable(
-    store: &dyn Store,
-    name: &Name,
-    before: i64,
-    limit: usize,
-) -> Result<Option<Readable>, StoreError> {
-    let Some(id) = store.number(name)? else { return Ok(None) };
-    let is_it = |one: &Damaged| one.service == name.service && one.prefix == name.prefix;
-    let aside = store.damaged().into_iter().find(is_it).map(|one| one.reason);
-    let damaged = aside.or_else(|| store.aggregate(name).err().map(|e| e.to_string()));
-    let damage = match store.decisions(id, before, limit) {
-        Ok(all) => return Ok(Some((all, damaged))),
-        Err(e) => e.to_string(),
-    };
-    // One of these is damaged: so many before it are not.
-    let (mut sound, mut readable, mut unreadable) = (Vec::new(), 0, limit);
-    while unreadable - readable > 1 {
-        let middle = readable.midpoint(unreadable);
-        match store.decisions(id, before, middle) {
-            Ok(all) => (sound, readable) = (all, middle),
-            Err(_) => unreadable = middle,
-        }
-    }
-    // Where the store went away meanwhile, nothing is known.
-    store.number(name)?;
-    Ok(Some((sound, Some(damaged.unwrap_or(damage)))))
 }
 
 fn decision(row: &Decided, length_ms: i64, first: &str, why: Value) -> DecisionBody {

@@ -9,8 +9,9 @@ use trimtab_fleet_client::{
     Action, AggregateBody, BulkBody, BulkChange, BulkOrder, BulkState, Hold, Name, OrderBody,
 };
 
+use super::damage::Known;
 use super::gate::{Asker, Sent};
-use super::operator::{PAGE_MAX, body, find, json, length_ms};
+use super::operator::{PAGE_MAX, body, json, length_ms};
 use super::refusal::Refusal;
 use crate::clock::now_ms;
 use crate::engine::Engine;
@@ -38,13 +39,13 @@ pub(super) async fn order(
         if !reset(&engine, names, &token.name, wanted.reason).await? {
             return Err(Refusal::unknown(format!("no reports for {name}")));
         }
-        let row = find(&engine, &name).await?;
+        let row = Known::ask(&engine, &name).await?.whole()?;
         return Ok(Json(body(&engine, row)));
     }
     // Who names no version means the aggregate as it is, and the end of an interval comes at any time.
     let mut left = if wanted.version.is_some() { 1 } else { ORDER_TRIES };
     loop {
-        let row = find(&engine, &name).await?;
+        let row = Known::ask(&engine, &name).await?.whole()?;
         if wanted.version.is_some_and(|version| version as i64 != row.version) {
             return Err(changed());
         }
@@ -58,7 +59,7 @@ pub(super) async fn order(
         }
     }
     engine.tell(vec![name.clone()]);
-    let row = find(&engine, &name).await?;
+    let row = Known::ask(&engine, &name).await?.whole()?;
     Ok(Json(body(&engine, row)))
 }
 
@@ -146,9 +147,12 @@ async fn plan_all(engine: &Arc<Engine>, wanted: &BulkOrder, who: &str) -> Result
     }
     let mut planned = Planned::default();
     for row in rows {
-        // What an aggregate that is set aside has learnt cannot be read, and a reset need not.
-        let row =
-            if wanted.action == Action::Reset { row } else { find(engine, &row.name).await? };
+        // What a damaged aggregate has learnt cannot be read, and a reset need not.
+        let row = if wanted.action == Action::Reset {
+            row
+        } else {
+            Known::ask(engine, &row.name).await?.whole()?
+        };
         let before = body(engine, row.clone());
         let service = engine.learning().services().into_iter().find(|s| s.name == row.name.service);
         let knobs = match (&wanted.knobs, service) {

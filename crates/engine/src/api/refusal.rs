@@ -61,6 +61,8 @@ refusals! {
     changed = CONFLICT;
     /// The edge's clock is wrong.
     clock = BAD_REQUEST;
+    /// What is kept of it is damaged, and stays so until somebody does something.
+    damaged = CONFLICT;
     /// The log shows too little of it.
     overlap = CONFLICT;
     /// It cannot be read.

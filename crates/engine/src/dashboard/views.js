@@ -123,6 +123,7 @@ export async function aggregate(name, again) {
   return [
     make("h2", {}, `${one.service} to ${one.prefix} `, hold(one.hold)),
     make("p", {}, `In force, ${one.safe ? "the safe configuration" : `version ${one.version}`} of ${one.configuration?.algorithm ?? "nothing"}: ${knobs(one.configuration)}`),
+    ...(history.damaged ? [make("p", { role: "alert" }, `Damaged: ${history.damaged}`)] : []),
     ...(may ? [make("div", { class: "bar" }, held, pin)] : []),
     make("div", { class: "charts" }, ...charts),
     make("p", { class: "faint" }, "Dashed: another configuration was put in force."),

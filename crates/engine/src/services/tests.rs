@@ -453,6 +453,24 @@ fn what_two_engines_found_at_once_is_kept_of_both() {
     assert!(weight(&other) > 1.9 * alone, "{} vs. {alone}", weight(&other));
 }
 
+/// What another fleet found is where a new one begins, until the store has findings of its own.
+#[test]
+fn findings_begin_with_the_prior_of_the_service() {
+    let prior = "[[prior]]\nrun = \"bbr\"\nadvantage = 2\ntrials = 50";
+    let known = || services_with(&format!("{CHOICE}\n{prior}"));
+    let services = known();
+    services.heed("tv", None);
+    assert!(!services.has_found("tv"), "there is nothing to keep yet");
+    let begins = cells(&services);
+    assert!(begins.contains("weight: 50"), "{begins}");
+    assert_ne!(rounds(&services, 0..30), rounds(&services_with(CHOICE), 0..30));
+    // What is kept has the prior in it, and does not get it again.
+    let kept = services.found("tv", None).unwrap();
+    let other = known();
+    other.heed("tv", Some(&kept));
+    assert_eq!(cells(&other), cells(&services));
+}
+
 #[test]
 fn what_was_found_of_other_knobs_or_is_not_understood_counts_for_nothing() {
     let services = services_with(CHOICE);

@@ -59,9 +59,8 @@ pub enum StoreError {
     },
     /// Engines of an older version use it.
     #[error(
-        "{place} has tables of version {found}, and {engines} connections of engines that use it: end \
-         those engines first, for they do not work with tables of version {known}; edges keep what is in \
-         force meanwhile"
+        "{place} has tables of version {found}, and {engines} use it: end those engines first, for \
+         they do not work with tables of version {known}; edges keep what is in force meanwhile"
     )]
     InUse {
         /// The server.
@@ -70,8 +69,8 @@ pub enum StoreError {
         found: u32,
         /// Ours.
         known: u32,
-        /// Connections to it.
-        engines: i64,
+        /// Their connections, and from where.
+        engines: String,
     },
     /// It does not open or answer.
     #[error("cannot {what} {place}: {reason}")]

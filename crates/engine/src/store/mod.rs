@@ -454,8 +454,11 @@ pub(crate) trait Store: Send + Sync {
     /// The number of one, also of one that cannot be read.
     fn number(&self, name: &Name) -> Result<Option<i64>, StoreError>;
 
-    /// One.
+    /// One, without what it has learnt.
     fn aggregate(&self, name: &Name) -> Result<Option<Row>, StoreError>;
+
+    /// The learner's state of one; none where it has none, or there is no such aggregate.
+    fn learnt(&self, aggregate: i64) -> Result<Option<String>, StoreError>;
 
     /// Decisions about one, the latest first, of intervals that begin before a time.
     fn decisions(

@@ -72,9 +72,8 @@ pub(crate) fn move_to(from: &Sqlite, to: &Postgres) -> Result<Vec<Moved>, StoreE
             let reason = "it has tables with rows: name an empty database".to_owned();
             return Err(unusable(to, reason).into());
         }
-        let engines = link.other_engines()?;
-        if engines > 0 {
-            return Err(unusable(to, format!("{engines} engines run on it: end them first")).into());
+        if let Some(engines) = link.other_engines()? {
+            return Err(unusable(to, format!("{engines} use it: end them first")).into());
         }
         link.batch("SET LOCAL statement_timeout TO 0; DELETE FROM meta WHERE key <> 'schema'")?;
         let mut parts = HashMap::new();

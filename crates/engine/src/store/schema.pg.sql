@@ -148,3 +148,10 @@ CREATE TABLE decisions (
     PRIMARY KEY (interval, aggregate)
 ) PARTITION BY RANGE (interval);
 CREATE INDEX decisions_at ON decisions (at_ms);
+-- An engine of an earlier version deletes rows by where they are, which in partitions is another row.
+-- One that had no connection when the tables were brought up to date comes back to this.
+CREATE OR REPLACE FUNCTION decisions_go_by_days() RETURNS trigger LANGUAGE plpgsql AS $$
+    BEGIN RAISE EXCEPTION 'decisions go by days since version 7 of the tables: end this engine, which is older';
+    END $$;
+CREATE TRIGGER decisions_go_by_days BEFORE DELETE ON decisions
+    FOR EACH STATEMENT EXECUTE FUNCTION decisions_go_by_days();

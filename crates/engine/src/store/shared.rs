@@ -126,6 +126,10 @@ impl Store for Shared {
         self.tables.aggregate(name)
     }
 
+    fn learnt(&self, aggregate: i64) -> Result<Option<String>, StoreError> {
+        self.tables.learnt(aggregate)
+    }
+
     fn decisions(
         &self,
         aggregate: i64,

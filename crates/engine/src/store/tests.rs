@@ -259,10 +259,8 @@ fn a_decision_without_a_new_configuration_leaves_the_old_one() {
         store.close(&due(1, 9), &mut decide).unwrap();
         assert_eq!(store.close(&due(2, 9), &mut still), Ok((1, vec![])));
         let a = store.aggregate(&name("a")).unwrap().unwrap();
-        assert_eq!(
-            (a.version, a.state, a.reward, a.closed),
-            (1, Some("1".to_owned()), None, Some(2))
-        );
+        assert_eq!((a.version, a.reward, a.closed), (1, None, Some(2)));
+        assert_eq!(store.learnt(a.id), Ok(Some("1".to_owned())));
     });
 }
 
@@ -312,7 +310,8 @@ fn a_damaged_aggregate_is_set_aside_and_the_others_are_not_delayed() {
         assert_eq!((store.damaged(), store.counts().unwrap().waiting_reports), (vec![], 0));
         let all = store.audit(i64::MAX, None, 9).unwrap();
         assert_eq!((all[0].action.as_str(), all[0].subject.as_str()), ("reset", "tv 10.0.7.0/24"));
-        let state = |prefix| store.aggregate(&name(prefix)).unwrap().unwrap().state;
+        let id = |prefix| store.number(&name(prefix)).unwrap().unwrap();
+        let state = |prefix| store.learnt(id(prefix)).unwrap();
         assert_eq!(
             (state("10.0.7.0/24"), state("10.0.8.0/24")),
             (Some("2".into()), Some("3".into()))
@@ -436,7 +435,7 @@ fn an_order_is_carried_out_on_what_its_giver_saw_and_written_down() {
             (a.hold, a.version, a.configuration.as_str(), a.changed_ms),
             (Hold::Pinned, 2, "{}", 77)
         );
-        assert_eq!(a.state.as_deref(), Some("{\"held\":true}"));
+        assert_eq!(store.learnt(a.id), Ok(Some("{\"held\":true}".to_owned())));
         assert_eq!(store.counts().unwrap().pinned, 1);
         let log = store.audit(i64::MAX, None, 9).unwrap();
         assert_eq!(log.len(), 1);

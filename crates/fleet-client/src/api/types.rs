@@ -185,6 +185,9 @@ pub struct AggregateBody {
     /// 0, and `version` is what comes back afterwards.
     #[serde(default)]
     pub safe: bool,
+    /// What is damaged of it, so that nothing is decided about it, and what to do.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub damaged: Option<String>,
 }
 
 /// Puts services on their safe configurations, all aggregates at once, until the order ends.
@@ -230,8 +233,8 @@ pub struct DecisionsBody {
     pub decisions: Vec<DecisionBody>,
     /// There are more, before the last of these.
     pub more: bool,
-    /// Why not everything that is kept of the aggregate can be read; its decisions are those before
-    /// which none is damaged.
+    /// What is damaged of the aggregate, and what to do; its decisions are those before which none is
+    /// damaged.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub damaged: Option<String>,
 }

@@ -3,13 +3,14 @@
 use serde::Deserialize;
 use trimtab_cc::{Spec, find};
 use trimtab_qoe::{AggregateFormula, Statistic, StatisticKind};
-use trimtab_steer::customize::{Acquisition, Dimension, Estimator, Settings, Space};
+use trimtab_steer::customize::{Acquisition, Commons, Dimension, Estimator, Settings, Space};
 use trimtab_units::Duration;
 
 use super::{
     BUILT_IN_STATISTICS, HARM_MAX, INTERVALS, KnobRange, Learning, OTHERS_MAX, Other, Service,
     ServiceError, knob,
 };
+use crate::prior::PriorRow;
 use crate::summary::check_name;
 use crate::{Contexts, Guard};
 
@@ -53,6 +54,8 @@ pub(super) struct Raw {
     start: Values,
     #[serde(default)]
     learning: Learning,
+    #[serde(default)]
+    prior: Vec<PriorRow>,
 }
 
 /// Values of knobs by name, in the order in which they are written.
@@ -145,7 +148,7 @@ impl Raw {
         let surrogate = self.surrogate.as_ref().map(|t| formula("surrogate", t)).transpose()?;
         let guards: Result<Vec<Guard>, _> =
             self.guards.iter().map(|text| Guard::parse(text, &names)).collect();
-        Ok(Service {
+        let service = Service {
             name,
             interval,
             algorithm,
@@ -162,10 +165,12 @@ impl Raw {
             has_incumbent: self.incumbent.is_some(),
             others,
             seed: self.seed,
+            prior: Commons::default(),
             contexts: self.contexts,
             statistics,
             kept,
-        })
+        };
+        service.with_prior(&self.prior)
     }
 
     /// The incumbent, and what else may take the place of the algorithm whose knobs are learnt.

@@ -7,8 +7,8 @@ use rand_pcg::Pcg64Mcg;
 use serde::{Deserialize, Serialize};
 use trimtab_cc::Spec;
 use trimtab_fleet::{
-    Aggregate, CloseError, Context, Decision, Interval, Observed, Point, Prefix, Service, Sighting,
-    Summary, TREATMENT, Together,
+    Aggregate, CloseError, Context, Decision, Finding, Interval, Observed, Point, Prefix, Service,
+    Sighting, Summary, TREATMENT, Together,
 };
 use trimtab_steer::customize::{Cell, Outcome};
 
@@ -112,7 +112,7 @@ struct Member {
     arms: BTreeMap<Context, Arms>,
     course: Course,
     /// What the learner found since it was last asked: points and how much better they were than the safe one.
-    found: Vec<(Point, f64)>,
+    found: Vec<Finding>,
     /// What its clients saw since it was last asked.
     sighted: Vec<Sighting>,
     /// The member of the group that it is one aggregate with, where it is not the first of them.
@@ -153,7 +153,7 @@ impl<'a> Run<'a> {
     }
 
     /// What was found since it was last asked.
-    pub(super) fn take_found(&mut self) -> Vec<(Point, f64)> {
+    pub(super) fn take_found(&mut self) -> Vec<Finding> {
         self.members.iter_mut().flat_map(|member| core::mem::take(&mut member.found)).collect()
     }
 
@@ -299,7 +299,7 @@ impl Member {
     ) -> Option<Taught> {
         let Policy::Learner(service) = policy else { return None };
         let decision = self.learn(service, field.interval(n), seen).ok()?;
-        self.found.extend(decision.finding(service));
+        self.found.extend(self.learner.finding(service, &decision));
         if field.scenario.together_after.is_some() {
             self.sighted.extend(Sighting::of(&decision));
         }

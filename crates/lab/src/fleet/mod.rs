@@ -50,12 +50,22 @@ struct Fared {
     /// Pairs of aggregates that became one, where it was looked for them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     joined: Option<Joined>,
+    /// What the aggregates found together, of the learner.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    found: Option<Commons>,
 }
 
 impl Fared {
     fn new(name: &str, courses: Vec<Course>) -> Self {
-        Self { name: name.to_owned(), courses, joined: None }
+        Self { name: name.to_owned(), courses, joined: None, found: None }
     }
+}
+
+/// What became of the learner, of all aggregates at once.
+struct Learnt {
+    courses: Vec<Course>,
+    joined: Option<Joined>,
+    found: Commons,
 }
 
 /// How every scheme fares with a fleet, for each service.
@@ -131,7 +141,7 @@ fn contest(
         add(name, Policy::Algorithm(spec.map(Box::new)), if is_compared { 1 } else { every });
     }
     let learner = Policy::Learner(&service);
-    let (together, joined) =
+    let Learnt { courses, joined, found } =
         together(&groups, effort, |group| Run::new(group.clone(), &learner, search))?;
     let jobs: Vec<(usize, usize)> = (0..groups.len())
         .flat_map(|group| (0..=plain.len()).map(move |policy| (group, policy)))
@@ -148,22 +158,23 @@ fn contest(
     })?;
     let mut fared: Vec<Fared> =
         plain.iter().map(|(name, ..)| Fared::new(name, Vec::new())).collect();
-    let mut found: Vec<Hindsight> = Vec::new();
+    let mut hindsights: Vec<Hindsight> = Vec::new();
     for (&(_, policy), done) in jobs.iter().zip(done) {
         match done {
             Done::Courses(courses) => fared[policy].courses.extend(courses),
-            Done::Hindsight(hindsight) => found.push(hindsight),
+            Done::Hindsight(hindsight) => hindsights.push(hindsight),
         }
     }
-    fared.insert(0, Fared { joined, ..Fared::new(result::LEARNT, together) });
+    let found = Some(found);
+    fared.insert(0, Fared { joined, found, ..Fared::new(result::LEARNT, courses) });
     if search {
-        let single = best_single(&groups[0], &found);
+        let single = best_single(&groups[0], &hindsights);
         let jobs: Vec<(usize, usize)> =
             (0..groups.len()).flat_map(|g| (0..LATER.len()).map(move |l| (g, l))).collect();
         let done = run_all(&jobs, effort, |&(group, later)| {
             let policy = match later {
                 0 => Policy::Point(single.clone()),
-                _ => Policy::ByContext(&found[group].best),
+                _ => Policy::ByContext(&hindsights[group].best),
             };
             whole(group, &policy, 1)
         })?;
@@ -185,26 +196,27 @@ fn together<'a>(
     groups: &[Group<'a>],
     effort: Effort,
     begin: impl Fn(&Group<'a>) -> Run<'a>,
-) -> Result<(Vec<Course>, Option<Joined>), Interrupted> {
+) -> Result<Learnt, Interrupted> {
     let mut runs: Vec<Run<'a>> = groups.iter().map(begin).collect();
     let scenario = groups[0].fields[0].scenario;
     let intervals = scenario.intervals();
-    let (mut commons, mut log) = (Commons::default(), Log::default());
+    let (mut found, mut log) = (groups[0].fields[0].service.prior().clone(), Log::default());
     let mut until = 0;
     while until < intervals {
         until += ROUND;
         runs = run_all(&runs, effort, |run| {
             let mut run = run.clone();
-            run.heed(commons.cells());
+            run.heed(found.cells());
             run.advance(until);
             run
         })?;
         for run in &mut runs {
-            run.take_found().iter().for_each(|(point, advantage)| commons.add(point, *advantage));
+            run.take_found().iter().for_each(|one| found.add(one));
         }
         log.follow(scenario, &mut runs, until);
     }
-    Ok((runs.into_iter().flat_map(Run::finish).collect(), log.joined()))
+    let courses = runs.into_iter().flat_map(Run::finish).collect();
+    Ok(Learnt { courses, joined: log.joined(), found })
 }
 
 /// The learner without what others found.

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use rand::RngExt;
 use serde::Serialize;
-use trimtab_fleet::{Service, Sketch, Summary};
+use trimtab_fleet::{PriorRow, Service, Sketch, Summary};
 use trimtab_qoe::StatisticKind;
 
 use super::connection::generator;
@@ -85,6 +85,9 @@ pub struct ServiceResult {
     /// Aggregates that became one in the run, where it was looked for them.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub joined: Option<Joined>,
+    /// What the aggregates found together, the best first: a prior for the same service elsewhere.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub found: Vec<PriorRow>,
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands it in so")]
@@ -155,6 +158,13 @@ pub struct OutageResult {
 }
 
 impl FleetResult {
+    /// What the aggregates of the first service found together, as tables for its description.
+    pub fn prior(&self) -> String {
+        let rows = self.services.first().map_or_else(Vec::new, |service| service.found.clone());
+        let command = self.command.replace(char::is_control, " ");
+        format!("# What a fleet found: {command}\n\n{}", PriorRow::write(rows))
+    }
+
     /// The figures of fleets with so many seeds, from the first of them; `fared` by service, with
     /// the aggregates of one fleet after those of the other.
     pub(super) fn of(
@@ -361,6 +371,10 @@ fn of_service(
         learnt: typical(learnt),
         ran: ran(learnt),
         joined: fared.iter().find_map(|fared| fared.joined),
+        found: fared
+            .iter()
+            .find_map(|fared| fared.found.as_ref())
+            .map_or_else(Vec::new, |found| PriorRow::all(service, found)),
     }
 }
 

@@ -5,7 +5,7 @@ use std::path::Path;
 use serde::Deserialize;
 use trimtab_apps::Recipe;
 use trimtab_cc::Spec;
-use trimtab_fleet::{AGGREGATES_MIN, INTERVALS_MIN, Service};
+use trimtab_fleet::{AGGREGATES_MIN, INTERVALS_MIN, PriorRow, Service};
 use trimtab_units::{Duration, Rate};
 
 use super::error::{FleetScenarioError, read, value};
@@ -227,6 +227,23 @@ impl FleetScenario {
             return Err(value("together_after", must));
         }
         self.together_after = Some(after);
+        Ok(self)
+    }
+
+    /// The same fleet, which begins with these findings of another one.
+    ///
+    /// # Errors
+    /// There are several services, or the text is no prior of the one that there is.
+    pub fn beginning_with(mut self, prior: &str) -> Result<Self, FleetScenarioError> {
+        let [service] = &mut self.services[..] else {
+            let must = "of one service, and the scenario has several: they differ in what is good";
+            return Err(value("prior", must.to_owned()));
+        };
+        let found = PriorRow::parse(prior).and_then(|rows| service.clone().with_prior(&rows));
+        *service = found.map_err(|cause| FleetScenarioError::Service {
+            key: "prior".to_owned(),
+            cause: Box::new(cause),
+        })?;
         Ok(self)
     }
 

@@ -82,6 +82,9 @@ fn append(all: &mut Vec<Vec<Fared>>, services: Vec<Vec<Fared>>) {
         if let (Some(all), Some(one)) = (&mut all.joined, one.joined) {
             all.add(one);
         }
+        if let (Some(all), Some(one)) = (&mut all.found, &one.found) {
+            all.merge(one);
+        }
     }
 }
 
@@ -94,6 +97,11 @@ fn digest(scenario: &FleetScenario, schemes: &[Scheme]) -> String {
         format!("{} {} {options:?} {names:?}", env!("CARGO_PKG_VERSION"), scenario.source);
     if let Some(after) = scenario.together_after {
         text.push_str(&format!(" together after {after}"));
+    }
+    for service in &scenario.services {
+        if service.prior().weight() > 0.0 {
+            text.push_str(&format!(" prior {:?}", service.prior().cells()));
+        }
     }
     Sha256::digest(text).iter().map(|byte| format!("{byte:02x}")).collect()
 }

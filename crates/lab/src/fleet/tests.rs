@@ -192,17 +192,21 @@ fn nobody_is_faster_than_who_sees_the_link() {
     assert!(table.contains(" learnt vs. bbr, with 95% intervals:\n  Mbit/s "), "{table}");
 }
 
-/// With 1% of random loss BBR gets several times as much as CUBIC.
-#[test]
-fn a_fleet_comes_from_the_incumbent_to_the_algorithm_that_is_best() {
-    let text = SMALL
+/// [`SMALL`] with CUBIC installed, BBR next to it, and 1% of random loss.
+fn lossy() -> String {
+    SMALL
         .replace(
             "interval = \"1h\"",
             "interval = \"1h\"\nincumbent = \"cubic\"\nothers = [\"bbr\"]",
         )
         .replace("[0.0001, 0.01]", "[0.01, 0.02]")
-        .replace("[\"100KB\", \"300KB\"]", "[\"500KB\", \"900KB\"]");
-    let scenario = FleetScenario::parse(&text).unwrap();
+        .replace("[\"100KB\", \"300KB\"]", "[\"500KB\", \"900KB\"]")
+}
+
+/// With 1% of random loss BBR gets several times as much as CUBIC.
+#[test]
+fn a_fleet_comes_from_the_incumbent_to_the_algorithm_that_is_best() {
+    let scenario = FleetScenario::parse(&lossy()).unwrap();
     let result = simulate(&scenario, 5, &[], threads(2), "").unwrap();
     let service = &result.services[0];
     let of = |name: &str| service.schemes.iter().find(|c| c.name == name).unwrap().late_reward;
@@ -211,6 +215,32 @@ fn a_fleet_comes_from_the_incumbent_to_the_algorithm_that_is_best() {
     let cubic = service.ran.iter().find(|(name, _)| name == "cubic").map_or(0.0, |ran| ran.1);
     assert!(cubic < 0.5, "{:?}", service.ran);
     assert!(render(&result).contains(" in force in the last third: "), "{}", render(&result));
+}
+
+/// What one fleet found is written as a service has it, and spares another one the looking around.
+#[test]
+fn a_fleet_begins_with_what_another_one_found() {
+    let two = FleetScenario::parse(&lossy()).unwrap();
+    let text = lossy();
+    let scenario = FleetScenario::parse(&text[..text.rfind("[[service]]").unwrap()]).unwrap();
+    let teacher = simulate(&scenario, 5, &[], threads(2), "a command").unwrap();
+    let prior = teacher.prior();
+    assert!(prior.starts_with("# What a fleet found: a command\n\n[[prior]]\n"), "{prior}");
+    let bbr = prior.find("run = \"bbr\"").expect("it was tried");
+    let own = prior.find("run = \"vivace:").expect("it was tried");
+    assert!(bbr < own, "the best comes first: {prior}");
+    let informed = scenario.clone().beginning_with(&prior).unwrap();
+    let early = |scenario: &FleetScenario| {
+        let result = simulate(scenario, 6, &[], threads(2), "").unwrap();
+        let learnt = result.services[0].schemes.iter().find(|c| c.name == "learnt").unwrap();
+        learnt.windows[1..6].iter().sum::<f64>()
+    };
+    let (with, without) = (early(&informed), early(&scenario));
+    assert!(with > 1.1 * without, "{with} {without}");
+    let said = two.beginning_with(&prior).unwrap_err().to_string();
+    assert!(said.starts_with("prior: of one service, and the scenario has several"), "{said}");
+    let said = scenario.beginning_with(&prior.replace("\"bbr\"", "\"bbr3\"")).unwrap_err();
+    assert!(said.to_string().contains("prior \"bbr3\": the service does not run it"), "{said}");
 }
 
 /// Those of one bottleneck are found by what a day shows, and nobody else.

@@ -82,6 +82,8 @@ mod tests {
             "floo:p90",
             "floo+mortise",
             "select:antelope",
+            "select:antelope:paper",
+            "select:antelope:copa",
         ] {
             assert!(crate::run::prepare::prepare(&scenario(cc).plan().unwrap()).is_ok(), "{cc}");
         }

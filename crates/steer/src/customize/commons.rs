@@ -2,8 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::At;
 use super::memory::{Cell, Memory};
+use super::{PathFeatures, Point};
 
 /// Points that are distinguished.
 const CELLS: usize = 32;
@@ -19,11 +19,19 @@ pub struct Commons {
 }
 
 impl Commons {
-    /// Takes a finding: a point of the unit cube or another algorithm, and how much better it was
-    /// than the safe configuration, in deviations.
-    pub fn add<'a>(&mut self, point: impl Into<At<'a>>, advantage: f64) {
+    /// Takes a finding.
+    pub fn add(&mut self, found: &Finding) {
         // One wild value must not speak for the fleet.
-        self.memory.add(point, advantage.clamp(-6.0, 6.0), KEEP, CELLS);
+        let advantage = found.advantage.clamp(-6.0, 6.0);
+        let cell = Cell::new(&found.point, advantage).on(found.path);
+        self.memory.take(cell.counting(found.trials), KEEP, CELLS);
+    }
+
+    /// Takes all that another fleet found.
+    pub fn merge(&mut self, other: &Self) {
+        for cell in other.cells() {
+            self.memory.take(cell.clone(), 1.0, CELLS);
+        }
     }
 
     /// What was found.
@@ -37,6 +45,19 @@ impl Commons {
     }
 }
 
+/// What a trial of one aggregate tells the others of its service.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Finding {
+    /// What was tried: a point of the unit cube, or another algorithm.
+    pub point: Point,
+    /// How much better it was than the safe configuration, in deviations of the aggregate's rewards.
+    pub advantage: f64,
+    /// For how many trials it stands.
+    pub trials: f64,
+    /// The path on which it was tried; none where that is not known.
+    pub path: Option<PathFeatures>,
+}
+
 /// What a learner knows besides its own trials.
 #[derive(Clone, Default)]
 pub struct Known<'a> {
@@ -44,4 +65,27 @@ pub struct Known<'a> {
     pub others: Vec<&'a super::Learner>,
     /// What other aggregates found.
     pub fleet: &'a [Cell],
+    /// The path of this aggregate; none where it is not known.
+    pub path: Option<PathFeatures>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_two_fleets_found_is_kept_of_both() {
+        let found = |advantage, trials| {
+            let mut commons = Commons::default();
+            commons.add(&Finding { point: Point::other(1), advantage, trials, path: None });
+            commons
+        };
+        let mut both = found(1.0, 30.0);
+        both.merge(&found(-2.0, 10.0));
+        let cells: Vec<_> = both.cells().iter().map(|c| (c.weight(), c.mean())).collect();
+        assert_eq!(cells.len(), 2, "nothing is lost while there is room");
+        assert!((both.weight() - 40.0).abs() < 1e-3);
+        let wild = found(1e9, 1.0);
+        assert_eq!(wild.cells()[0].mean(), 6.0, "one wild value does not speak for the fleet");
+    }
 }

@@ -208,7 +208,21 @@ impl Model {
     fn seen<'a>(&'a self, known: &Known<'a>) -> Seen<'a> {
         let others = known.others.iter().filter_map(|l| l.model()).map(|m| &m.memory).collect();
         let choice = self.others > 0;
-        Seen { own: &self.memory, before: &self.before, others, fleet: known.fleet, choice }
+        Seen {
+            own: &self.memory,
+            before: &self.before,
+            others,
+            fleet: known.fleet,
+            path: known.path,
+            choice,
+        }
+    }
+
+    /// Whether the aggregate has tried anything itself. What others found does not tell what its
+    /// clients see under the safe configuration, with which all is compared.
+    fn has_tried(&self, known: &Known<'_>) -> bool {
+        let others = known.others.iter().filter_map(|learner| learner.model());
+        others.chain([self]).any(|model| model.memory.weight() + model.before.weight() > 0.0)
     }
 
     fn fit(&self, known: &Known<'_>) -> Option<Surrogate> {
@@ -224,7 +238,7 @@ impl Model {
         known: &Known<'_>,
         random: u64,
     ) -> (Point, Purpose, Vec<Chance>) {
-        let Some(model) = self.fit(known) else {
+        let Some(model) = self.fit(known).filter(|_| self.has_tried(known)) else {
             return (guess.centre.on_grid(), Purpose::Best, Vec::new());
         };
         let active = guess.active;

@@ -116,7 +116,8 @@ fn findings(best: &[f64], steep: f64) -> Commons {
         let at = |k: u64| (((i * 97 + k * 31 + i * i * k) % 101) as f64) / 100.0;
         let point = [at(1), at(2), at(3)];
         let advantage = steep * (quadratic(&point, best) - quadratic(&[0.2; 3], best));
-        commons.add(&point, advantage + noise(i));
+        let advantage = advantage + noise(i);
+        commons.add(&Finding { point: point.to_vec().into(), advantage, trials: 1.0, path: None });
     }
     commons
 }
@@ -139,7 +140,7 @@ fn an_aggregate_that_is_unlike_the_others_goes_its_own_way() {
     };
     let of = |known: &Known<'_>| (0..6).map(|seed| late(known, seed) / 6.0).sum::<f64>();
     let (alone, among_others) =
-        (of(&Known::default()), of(&Known { others: Vec::new(), fleet: commons.cells() }));
+        (of(&Known::default()), of(&Known { fleet: commons.cells(), ..Known::default() }));
     assert!(among_others < 1.5 * alone, "{among_others} {alone}");
 }
 
@@ -163,8 +164,8 @@ fn what_others_found_is_where_it_begins() {
         sum
     };
     let alone = lack(&Known::default());
-    let by_other = lack(&Known { others: vec![&other], fleet: &[] });
-    let by_fleet = lack(&Known { others: Vec::new(), fleet: commons.cells() });
+    let by_other = lack(&Known { others: vec![&other], ..Known::default() });
+    let by_fleet = lack(&Known { fleet: commons.cells(), ..Known::default() });
     assert!(by_other < 0.5 * alone, "{by_other} {alone}");
     assert!(by_fleet < 0.5 * alone, "{by_fleet} {alone}");
 }

@@ -16,7 +16,7 @@
 //! | `floo`, `floo:shared`, `floo:paper`, `floo:part` | the algorithm that a learnt policy chooses |
 //! | `floo+mortise` | both: the algorithm chosen, and δ steered while Copa runs |
 //! | `select:power` | the algorithm that a rule chooses |
-//! | `select:antelope` | the algorithm that is foretold the most |
+//! | `select:antelope`, `select:antelope:paper`, `select:antelope:copa` | the algorithm that is foretold the most |
 //! | `muses`, `muses:lstm`, `treeg`, `muses:wide`, `muses:safe=copa` | a policy learnt by imitation: trees, the LSTM before them, one tree, one from the oracle itself |
 //! | `plugin:./mine.so`, `python:mine.py`, `onnx:mine.onnx` | an algorithm from outside |
 //! | `remycc`, `remycc:model=FILE`, `indigo:model=FILE`, `aurora:model=FILE` | a rival that goes by a file: a table that a program has made, or a network |
@@ -358,7 +358,9 @@ mod tests {
             assert!(scheme.is_steered() && scheme.to_string() == text);
         }
         assert!(parse("omniscient").unwrap().is_bound());
-        for steered in ["floo", "floo:part", "floo+mortise", "select:power", "select:antelope"] {
+        for steered in
+            ["floo", "floo+mortise", "select:power", "select:antelope", "select:antelope:copa"]
+        {
             assert!(parse(steered).unwrap().is_steered() && !is_bound(steered), "{steered}");
         }
         let every = parse("oracle:select:every=6s").unwrap();

@@ -23,10 +23,19 @@ pub enum By {
     Shipped(&'static str),
     /// A learnt policy, from this file.
     Model(PathBuf),
-    /// Antelope's models, from this file; `None` for those that ship with the project.
-    Antelope(Option<PathBuf>),
+    /// Antelope's models.
+    Antelope(Trees),
     /// What counts on the path (Floo Table 1).
     Rule(Utility),
+}
+
+/// Where Antelope's models come from.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Trees {
+    /// They ship with the project, by this name.
+    Shipped(&'static str),
+    /// A file.
+    File(PathBuf),
 }
 
 /// What was read from the file of a selection.
@@ -85,13 +94,18 @@ const COUNTERFACTUAL: &str = "floo-counterfactual";
 const P90: &str = "floo-p90";
 const SHARED: &str = "floo-shared";
 const PAPER: &str = "floo-paper";
-/// Antelope's selector, in the place of a rule.
+/// Antelope's selector, in the place of a rule: among our candidates, among those of its published
+/// code, and among settings of Copa (Mortise §4, "Antelope Copa").
 const ANTELOPE: &str = "antelope";
+const ANTELOPE_PAPER: &str = "antelope-paper";
+const ANTELOPE_COPA: &str = "antelope-copa";
 
 /// The file of a policy that ships with the project; `models/` has the card of each.
 fn shipped(name: &str) -> &'static [u8] {
     match name {
         ANTELOPE => include_bytes!("../../models/antelope.safetensors"),
+        ANTELOPE_PAPER => include_bytes!("../../models/antelope-paper.safetensors"),
+        ANTELOPE_COPA => include_bytes!("../../models/antelope-copa.safetensors"),
         P90 => include_bytes!("../../models/floo-p90.safetensors"),
         PAPER => include_bytes!("../../models/floo-paper.safetensors"),
         SHARED => include_bytes!("../../models/floo-shared.safetensors"),
@@ -133,14 +147,18 @@ impl Selection {
 
     /// Reads what follows `select:antelope:`.
     pub(super) fn antelope(text: &str) -> Result<Self, SelectionError> {
-        let mut antelope = Self::by(By::Antelope(None));
+        let mut antelope = Self::by(By::Antelope(Trees::Shipped(ANTELOPE)));
         antelope.set_all(
             text,
-            |setting| match setting {
-                ("model", Some(path)) => Some(By::Antelope(Some(path.into()))),
-                _ => None,
+            |setting| {
+                Some(By::Antelope(match setting {
+                    ("paper", None) => Trees::Shipped(ANTELOPE_PAPER),
+                    ("copa", None) => Trees::Shipped(ANTELOPE_COPA),
+                    ("model", Some(path)) => Trees::File(path.into()),
+                    _ => return None,
+                }))
             },
-            ", model=FILE, and safe=CC at the end",
+            ", paper, copa, model=FILE, and safe=CC at the end",
         )?;
         Ok(antelope)
     }
@@ -287,9 +305,8 @@ impl By {
     /// The file of what was learnt; of what ships with the project, its name. `None` of a rule.
     pub fn file(&self) -> Option<&Path> {
         match self {
-            Self::Shipped(name) => Some(Path::new(name)),
-            Self::Model(path) => Some(path),
-            Self::Antelope(path) => Some(path.as_deref().unwrap_or(Path::new(ANTELOPE))),
+            Self::Shipped(name) | Self::Antelope(Trees::Shipped(name)) => Some(Path::new(name)),
+            Self::Model(path) | Self::Antelope(Trees::File(path)) => Some(path),
             Self::Rule(_) => None,
         }
     }
@@ -297,9 +314,8 @@ impl By {
     /// The bytes of what ships with the project; `None` of what is read from a file.
     pub fn shipped(&self) -> Option<&'static [u8]> {
         match self {
-            Self::Shipped(name) => Some(shipped(name)),
-            Self::Antelope(None) => Some(shipped(ANTELOPE)),
-            Self::Model(_) | Self::Antelope(Some(_)) | Self::Rule(_) => None,
+            Self::Shipped(name) | Self::Antelope(Trees::Shipped(name)) => Some(shipped(name)),
+            Self::Model(_) | Self::Antelope(Trees::File(_)) | Self::Rule(_) => None,
         }
     }
 
@@ -338,13 +354,17 @@ mod tests {
 
     #[test]
     fn antelope_takes_the_settings_of_what_is_learnt() {
+        let shipped = |name| By::Antelope(Trees::Shipped(name));
         let antelope = Selection::antelope("").unwrap();
         assert_eq!(
             (antelope.by, antelope.every, antelope.how),
-            (By::Antelope(None), None, Switch::Full)
+            (shipped(ANTELOPE), None, Switch::Full)
         );
+        for (text, name) in [("paper", ANTELOPE_PAPER), ("every=3s:copa", ANTELOPE_COPA)] {
+            assert_eq!(Selection::antelope(text).unwrap().by, shipped(name));
+        }
         let antelope = Selection::antelope("part:model=my.safetensors:every=2s:safe=bbr").unwrap();
-        assert_eq!(antelope.by, By::Antelope(Some("my.safetensors".into())));
+        assert_eq!(antelope.by, By::Antelope(Trees::File("my.safetensors".into())));
         assert_eq!((antelope.every, antelope.how), (Some(Duration::from_secs(2)), Switch::Part));
         assert!(antelope.safe.unwrap().is_same(&"bbr".parse().unwrap()));
     }
@@ -354,8 +374,10 @@ mod tests {
         let without = |text: &str, lacking: &[&str]| {
             let selection = match text.strip_prefix("select:") {
                 None => Selection::floo(text, false).unwrap(),
-                Some("antelope") => Selection::antelope("").unwrap(),
-                Some(rule) => Selection::rule(rule).unwrap(),
+                Some(rule) => match rule.strip_prefix("antelope") {
+                    Some(text) => Selection::antelope(text.trim_start_matches(':')).unwrap(),
+                    None => Selection::rule(rule).unwrap(),
+                },
             };
             let model = match selection.by.shipped() {
                 Some(bytes) => selection.by.read(bytes).map_err(|e| e.unusable()),
@@ -374,6 +396,14 @@ mod tests {
         let (names, first, remark) = without("select:antelope", &["westwood", "vegas", "copa"]);
         assert_eq!((names.as_str(), first), ("cubic bbr", "cubic"));
         assert!(remark.unwrap().contains("copa, westwood, vegas"));
+        let kernel_lacks = ["illinois", "c2tcp", "westwood", "vegas"];
+        let (names, first, remark) = without("select:antelope:paper", &kernel_lacks);
+        assert_eq!((names.as_str(), first), ("bbr cubic", "cubic"));
+        assert!(
+            remark.unwrap().contains("it never chooses illinois, c2tcp, westwood, vegas, which")
+        );
+        let (_, _, remark) = without("select:antelope:copa", &kernel_lacks);
+        assert_eq!(remark, None, "all of its own run");
         let (names, _, remark) = without("select:power", &["copa"]);
         assert_eq!(names, "cubic bbr westwood");
         assert!(remark.unwrap().contains("never chooses copa"));
@@ -390,7 +420,9 @@ mod tests {
         assert!(e("").contains("select:power; there are power, power-loss"));
         assert!(e("antelop").contains("throughput and antelope"));
         let antelope = Selection::antelope("p90").unwrap_err().to_string();
-        assert!(antelope.contains("every=TIME, look=TIME, full and part, model=FILE, and safe=CC"));
+        assert!(antelope.contains("every=TIME, look=TIME, full and part, paper, copa, model"));
+        let candidates = Selection::antelope("candidates=bbr,cubic").unwrap_err().to_string();
+        assert!(candidates.contains("no setting \"candidates=bbr,cubic\"; there are every=TIME"));
         assert!(e("power:every=0s").contains("1ms at least"));
         assert!(e("power:model=x").contains("every=TIME, look=TIME, full and part"));
         let e = |text: &str| Selection::floo(text, false).unwrap_err().to_string();
@@ -408,5 +440,16 @@ mod tests {
         assert_eq!(candidates_of_shipped("counterfactual").unwrap().len(), 4);
         let antelope = Boosted::parse(shipped(ANTELOPE)).unwrap();
         assert_eq!(antelope.candidates().len(), CANDIDATES.len() + 1, "and Vegas");
+        // The order of the published code (recvAndSetCC.py). Linux starts with CUBIC.
+        let paper = ["bbr", "cubic", "illinois", "c2tcp", "westwood", "vegas"].map(str::to_owned);
+        // Those of mortise-disc, the middle one first.
+        let copa = [0.04, 0.08, 0.16, 0.3, 0.5].map(|delta| format!("copa:delta={delta}"));
+        for (name, texts, first) in [(ANTELOPE_PAPER, &paper[..], 1), (ANTELOPE_COPA, &copa, 2)] {
+            let models = Boosted::parse(shipped(name)).unwrap();
+            assert_eq!((models.candidates().len(), models.first()), (texts.len(), first), "{name}");
+            for (spec, text) in models.candidates().iter().zip(texts) {
+                assert!(spec.is_same(&text.parse().unwrap()), "{name}: {spec:?} is not {text}");
+            }
+        }
     }
 }

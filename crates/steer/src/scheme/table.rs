@@ -248,7 +248,8 @@ pub static SCHEMES: [SchemeEntry; 25] = [
         name: "select:antelope",
         role: Role::Steering,
         about: "the algorithm for which boosted trees predict the largest reward of throughput, \
-                delay and loss; a new one has to win twice in a row; takes :every=TIME, :part, \
+                delay and loss; a new one has to win twice in a row; :paper chooses among the \
+                paper's six, :copa among settings of Copa; takes :every=TIME, :part, \
                 :model=FILE, and :safe=CC at the end",
         source: "Zhou et al., ICNP 2021",
         settings: &[],

@@ -269,7 +269,8 @@ pub(crate) fn ways(cli: &Cli, note: Note<'_>) -> Result<(), String> {
                 |site: &Site| (0..way.engines).map(|_| site.start()).collect::<Result<Vec<_>, _>>();
             // Nothing is decided meanwhile.
             let long = site("24h")?;
-            let (rate, processor_us) = ingest(&long, &start(&long)?, &servers, cli.seconds)?;
+            let of_servers = || servers.processor_s();
+            let (rate, processor_us) = ingest(&long, &start(&long)?, &of_servers, cli.seconds)?;
             measured.reports_per_s.push(rate);
             measured.processor_us.push(processor_us);
             let usual = site(SHORT)?;
@@ -307,11 +308,12 @@ pub(crate) fn ways(cli: &Cli, note: Note<'_>) -> Result<(), String> {
     Ok(())
 }
 
-/// Reports kept in a second, with many edges that send all the time; and the processor time of each, in microseconds.
-fn ingest(
+/// Reports kept in a second, with many edges that send all the time; and the processor time of each,
+/// in microseconds, of the engines and of what else is counted.
+pub(crate) fn ingest(
     site: &Site,
     engines: &[Engine],
-    servers: &Servers,
+    others_s: &dyn Fn() -> f64,
     seconds: u64,
 ) -> Result<(f64, f64), String> {
     let interval = now_ms() / 86_400_000;
@@ -342,7 +344,7 @@ fn ingest(
         // The first second warms up.
         std::thread::sleep(Duration::from_secs(1));
         let processor_s = || {
-            engines.iter().try_fold(servers.processor_s(), |sum, engine| {
+            engines.iter().try_fold(others_s(), |sum, engine| {
                 Ok::<f64, String>(sum + engine.used()?.processor_s)
             })
         };

@@ -70,7 +70,12 @@ impl Edge {
             self.sequence,
             now_ms()
         );
-        self.ask("/v1/reports", &body).map(|_| ())
+        self.ask("POST", "/v1/reports", &body).map(|_| ())
+    }
+
+    /// A page.
+    pub(crate) fn get(&mut self, path: &str) -> Result<String, String> {
+        self.ask("GET", path, "")
     }
 
     /// The versions in force of aggregates, by their numbers; they wait so long for a change.
@@ -86,7 +91,7 @@ impl Edge {
             )
             .collect();
         let body = json!({ "have": have, "wait_s": wait_s }).to_string();
-        let answer: Value = serde_json::from_str(&self.ask("/v1/configurations", &body)?)
+        let answer: Value = serde_json::from_str(&self.ask("POST", "/v1/configurations", &body)?)
             .map_err(|e| e.to_string())?;
         let changed = answer["configurations"].as_array().cloned().unwrap_or_default();
         let by_prefix: std::collections::HashMap<String, u64> =
@@ -100,11 +105,11 @@ impl Edge {
             .collect())
     }
 
-    fn ask(&mut self, path: &str, body: &str) -> Result<String, String> {
+    fn ask(&mut self, method: &str, path: &str, body: &str) -> Result<String, String> {
         let mut request = String::with_capacity(body.len() + 200);
         let _ = write!(
             request,
-            "POST {path} HTTP/1.1\r\nHost: engine\r\nAuthorization: Bearer {}\r\nContent-Length: {}\r\n\r\n{body}",
+            "{method} {path} HTTP/1.1\r\nHost: engine\r\nAuthorization: Bearer {}\r\nContent-Length: {}\r\n\r\n{body}",
             self.token,
             body.len()
         );

@@ -5,6 +5,7 @@ mod cases;
 mod load;
 mod polls;
 mod process;
+mod traces;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -31,7 +32,7 @@ struct Cli {
     /// Seconds that a rate is measured
     #[arg(long, default_value_t = 5, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     seconds: u64,
-    /// How often the ways are compared
+    /// How often the ways, and traces, are compared
     #[arg(long, default_value_t = 3, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     rounds: u64,
     /// Edges that wait for changes at the same time
@@ -58,6 +59,8 @@ enum Part {
     Polls,
     /// A file compared with PostgreSQL, with and without NATS
     Ways,
+    /// A report without traces, and with a collector of them
+    Traces,
 }
 
 #[derive(Debug, Subcommand)]
@@ -119,6 +122,9 @@ fn measure(cli: &Cli) -> Result<(), String> {
     }
     if wanted(Part::Ways) {
         cases::ways(cli, &mut note)?;
+    }
+    if wanted(Part::Traces) {
+        traces::traces(cli, &mut note)?;
     }
     if let Some(path) = &cli.json {
         let record = Record {

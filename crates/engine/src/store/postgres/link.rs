@@ -92,11 +92,15 @@ impl Link {
         self.client.batch_execute(sql)
     }
 
-    /// How many other engines have connections to the database.
-    pub(in crate::store) fn other_engines(&mut self) -> Result<i64, Error> {
-        let others = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database()
-            AND application_name = $1 AND pid <> pg_backend_pid()";
-        Ok(self.first(others, &[&NAME])?.map_or(0, |row| row.get(0)))
+    /// The connections of other engines to the database, and from where; none where there are none.
+    pub(in crate::store) fn other_engines(&mut self) -> Result<Option<String>, Error> {
+        let others = "SELECT count(*),
+                string_agg(DISTINCT coalesce(host(client_addr), 'its own machine'), ', ')
+            FROM pg_stat_activity WHERE datname = current_database()
+                AND application_name = $1 AND pid <> pg_backend_pid()";
+        let Some(row) = self.first(others, &[&NAME])? else { return Ok(None) };
+        let (count, from): (i64, Option<String>) = (row.get(0), row.get(1));
+        Ok(from.map(|from| format!("{count} connections of engines at {from}")))
     }
 
     /// The columns of a table, in their order.

@@ -162,9 +162,8 @@ impl Postgres {
                 let place = place.clone();
                 return Err(StoreError::Older { place, found: old, known }.into());
             };
-            let engines = link.other_engines()?;
-            // An older engine would delete rows of partitions by where they are in one of them.
-            if engines > 0 {
+            // They would fail with what is not there any more.
+            if let Some(engines) = link.other_engines()? {
                 let place = place.clone();
                 return Err(StoreError::InUse { place, found: old, known, engines }.into());
             }
@@ -339,7 +338,11 @@ impl Store for Postgres {
     }
 
     fn aggregate(&self, name: &Name) -> Result<Option<Row>, StoreError> {
-        self.read(|link| read::aggregate(link, self.shapes(), name))
+        self.read(|link| read::aggregate(link, name))
+    }
+
+    fn learnt(&self, aggregate: i64) -> Result<Option<String>, StoreError> {
+        self.read(|link| read::learnt(link, self.shapes(), aggregate))
     }
 
     fn decisions(

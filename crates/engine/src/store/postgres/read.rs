@@ -67,19 +67,22 @@ pub(super) fn number(link: &mut Link, name: &Name) -> Result<Option<i64>, Failed
     Ok(row.map(|row| row.get(0)))
 }
 
-pub(super) fn aggregate(
-    link: &mut Link,
-    shapes: ServerShapes<'_>,
-    name: &Name,
-) -> Result<Option<Row>, Failed> {
+pub(super) fn aggregate(link: &mut Link, name: &Name) -> Result<Option<Row>, Failed> {
     let row = link.first(
-        "SELECT id, service, prefix, hold, version, configuration, closed, reward, decisions, changed_ms, state
+        "SELECT id, service, prefix, hold, version, configuration, closed, reward, decisions, changed_ms
          FROM aggregates WHERE service = $1 AND prefix = $2",
         &[&name.service, &name.prefix],
     )?;
-    let Some(row) = row else { return Ok(None) };
-    let state = shapes.unpack_state(row.get(10))?;
-    Ok(Some(Row { state, ..aggregate_row(&row)? }))
+    row.as_ref().map(aggregate_row).transpose()
+}
+
+pub(super) fn learnt(
+    link: &mut Link,
+    shapes: ServerShapes<'_>,
+    aggregate: i64,
+) -> Result<Option<String>, Failed> {
+    let row = link.first("SELECT state FROM aggregates WHERE id = $1", &[&aggregate])?;
+    row.map_or(Ok(None), |row| shapes.unpack_state(row.get(0)))
 }
 
 pub(super) fn decisions(

@@ -351,10 +351,20 @@ impl Store for Sqlite {
             db.prepare_cached(&format!(
                 "SELECT {ROW} FROM aggregates WHERE service = ?1 AND prefix = ?2"
             ))?
-            .query_row(params![name.service, name.prefix], |row| {
-                whole_row(row, &mut FileShapes { db, seen: &self.seen })
-            })
+            .query_row(params![name.service, name.prefix], aggregate_row)
             .optional()
+        })
+    }
+
+    fn learnt(&self, aggregate: i64) -> Result<Option<String>, StoreError> {
+        self.read(|db| {
+            let packed: Option<Option<Vec<u8>>> = db
+                .prepare_cached("SELECT state FROM aggregates WHERE id = ?1")?
+                .query_row([aggregate], |row| row.get(0))
+                .optional()?;
+            let mut shapes = FileShapes { db, seen: &self.seen };
+            let state = packed.flatten().map(|packed| shapes.unpack(&packed)).transpose()?;
+            Ok(state.map(|[state]| state))
         })
     }
 

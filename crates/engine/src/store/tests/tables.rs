@@ -83,12 +83,21 @@ fn decisions_of_version_6_stay_where_they_are_and_go_in_time() {
     db.batch_execute(BACK_TO_6).unwrap();
     let refused = Postgres::open(postgres, &lengths()).err().expect("an engine runs");
     assert!(matches!(refused, StoreError::InUse { found: 6, .. }), "{refused}");
+    let which = "connections of engines at its own machine use it: end those engines first";
+    assert!(refused.to_string().contains(which), "{refused}");
     drop(store);
     let place = "SELECT pg_relation_filenode('decisions')";
     let before: u32 = db.query_one(place, &[]).unwrap().get(0);
     let store = join(&config);
     let place = "SELECT pg_relation_filenode('decisions_before')";
     assert_eq!(before, db.query_one(place, &[]).unwrap().get::<_, u32>(0), "no row is copied");
+    assert_eq!(store.decisions(id, i64::MAX, 9).unwrap(), kept);
+    // An engine of version 6 that had no connection comes back, and deletes as it did.
+    let old = "DELETE FROM decisions WHERE ctid = ANY (ARRAY(
+        SELECT ctid FROM decisions WHERE at_ms < 1000000000 LIMIT 2))";
+    let refused = db.batch_execute(old).unwrap_err();
+    let said = refused.as_db_error().expect("the server refuses it").message();
+    assert!(said.contains("end this engine, which is older"), "{said}");
     assert_eq!(store.decisions(id, i64::MAX, 9).unwrap(), kept);
     // It goes on: in what there was for the rest of that day, then in partitions of its own.
     store.accept(&[batch(1, 7, 6 * day - 1, &["a"]), batch(1, 8, 7 * day, &["a"])]).unwrap();
@@ -290,7 +299,7 @@ fn a_file_of_version_1_is_brought_up_to_date() {
     drop(old);
     let store = Sqlite::open(&path, &lengths()).unwrap();
     let a = store.aggregate(&name("a")).unwrap().unwrap();
-    assert_eq!(a.state.as_deref(), Some("{\"steps\":3,\"centre\":[0.25,0.5]}"));
+    assert_eq!(store.learnt(a.id), Ok(Some("{\"steps\":3,\"centre\":[0.25,0.5]}".to_owned())));
     let all = store.decisions(a.id, i64::MAX, 9).unwrap();
     let seen: Vec<_> = all.iter().map(|d| (d.interval, d.version, d.reward)).collect();
     assert_eq!(seen, [(12_000, 2, Some(0.5)), (10_000, 1, None)]);

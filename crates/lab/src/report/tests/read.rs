@@ -520,6 +520,7 @@ fn a_fleet_has_the_same_colours_in_both_panels() {
         learnt: Vec::new(),
         ran: Vec::new(),
         joined: None,
+        found: Vec::new(),
     };
     let result = |services| crate::fleet::FleetResult {
         schema: "trimtab.fleet/2",

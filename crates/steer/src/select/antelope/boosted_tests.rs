@@ -195,6 +195,10 @@ fn mistakes_have_one_clear_error() {
     assert!(e.contains("features is \"8\"; it must be 1 to 7"), "{e}");
     let e = parts().set("algorithms", "cubic").error();
     assert!(e.contains("2 to 16"), "{e}");
+    let e = parts().set("algorithms", "cubic,quick,vegas").error();
+    assert!(e.contains("the model chooses \"quick\": "), "{e}");
+    let e = parts().set("algorithms", "copa:delta=0.1;copa:delta=9;vegas").error();
+    assert!(e.contains("the model chooses \"copa:delta=9\": ") && !e.contains('\n'), "{e}");
     let e = parts().set("first", "copa").error();
     assert!(e.contains("first is \"copa\""), "{e}");
     let e = parts().set("period_ms", "0").error();
