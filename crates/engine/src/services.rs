@@ -221,7 +221,7 @@ impl Services {
             let summary = seen.summary();
             match seen.close((&mut aggregate, service), interval, version, &controls) {
                 Some((decision, control)) => {
-                    findings.extend(aggregate.finding(service, &decision));
+                    findings.extend(decision.finding(service));
                     fitting += seen.all.len() + control.map_or(0, |control| control.all.len());
                     edges.extend(seen.edges());
                     earlier.push((decision, summary));
@@ -234,7 +234,7 @@ impl Services {
         let summary = seen.summary();
         let closed = seen.close((&mut aggregate, service), interval, version, &controls);
         let decision = closed.map(|(decision, control)| {
-            findings.extend(aggregate.finding(service, &decision));
+            findings.extend(decision.finding(service));
             fitting += control.map_or(0, |control| control.all.len());
             decision
         });

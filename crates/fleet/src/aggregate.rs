@@ -5,9 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use trimtab_qoe::AggregateFormula;
 use trimtab_qoe::Statistic;
-use trimtab_steer::customize::{
-    Cell, Chance, Finding, Known, Learner, Point, Purpose, Reward, Trial,
-};
+use trimtab_steer::customize::{Cell, Chance, Known, Learner, Point, Purpose, Reward, Trial};
 
 use crate::control::Control;
 use crate::experiment::{Assignment, Part};
@@ -495,15 +493,7 @@ impl Aggregate {
 
     /// What a learner that was taken out may know of the others.
     fn known(&self) -> Known<'_> {
-        let others = self.learners.values().collect();
-        Known { others, fleet: &self.heeds, path: self.reference.path() }
-    }
-
-    /// What other aggregates of the service may learn of a decision of this one, the latest. For
-    /// [`Commons::add`](crate::Commons::add).
-    pub fn finding(&self, service: &Service, decision: &Decision) -> Option<Finding> {
-        let (point, advantage) = decision.advantage(service)?;
-        Some(Finding { point, advantage, trials: 1.0, path: self.reference.path() })
+        Known { others: self.learners.values().collect(), fleet: &self.heeds }
     }
 
     /// Where in the knobs' cube a context that is new begins: at the mean of those that have learnt

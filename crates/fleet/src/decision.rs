@@ -3,7 +3,7 @@
 use core::fmt;
 
 use serde::{Deserialize, Serialize};
-use trimtab_steer::customize::{Alarm, Lesson, Outcome, Point, Purpose};
+use trimtab_steer::customize::{Alarm, Finding, Lesson, Outcome, Point, Purpose};
 
 use crate::experiment::Part;
 use crate::{Chosen, Harm, Interval, Key, Service, SideBySide};
@@ -101,18 +101,19 @@ pub struct Decision {
 }
 
 impl Decision {
-    /// The point that was tried, and how much better it was than the safe configuration is expected
-    /// to be here, in deviations of this context's rewards; none where that is not known.
-    pub(crate) fn advantage(&self, service: &Service) -> Option<(Point, f64)> {
+    /// What other aggregates of the service may learn of it: how much better the trial was than the
+    /// safe configuration is expected to be here. For [`Commons::add`](crate::Commons::add).
+    pub fn finding(&self, service: &Service) -> Option<Finding> {
         let Outcome::Noted { advantage: Some(advantage), .. } = self.lesson.outcome else {
             return None;
         };
+        let found = |point| Finding { point, advantage, trials: 1.0 };
         if let Some(other) = self.other(service) {
-            return Some((other?, advantage));
+            return other.map(found);
         }
         let values: Vec<f64> = self.tried.iter().take(service.knobs().len()).map(|t| t.1).collect();
         let is_whole = values.len() == service.knobs().len();
-        is_whole.then(|| (service.space().unit(&values).into(), advantage))
+        is_whole.then(|| found(service.space().unit(&values).into()))
     }
 
     /// The other algorithm that was tried, none where the service has it no more; none where it was

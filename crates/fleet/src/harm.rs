@@ -16,7 +16,6 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 use trimtab_qoe::{Statistic, StatisticKind};
-use trimtab_steer::customize::PathFeatures;
 
 use crate::{Context, Summary};
 
@@ -39,14 +38,12 @@ pub struct Harm {
     pub most: f64,
 }
 
-/// What clients see of the bottlenecks: the mean round-trip time in seconds, as a logarithm, the
-/// mean share of packets lost, and the mean throughput.
+/// What clients see of the bottlenecks: the mean round-trip time in seconds, as a logarithm, and
+/// the mean share of packets lost.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Bottleneck {
     log_rtt: f64,
     loss: f64,
-    /// The mean throughput of a connection in Mbit/s, as a logarithm; none where none was reported.
-    log_rate: Option<f64>,
 }
 
 impl Bottleneck {
@@ -56,8 +53,7 @@ impl Bottleneck {
             summary.statistic(&Statistic { kind: StatisticKind::Mean, of: of.to_owned() })
         };
         let (rtt, loss) = (mean("rtt")?, mean("loss")?);
-        let log_rate = mean("throughput").filter(|rate| *rate > 0.0).map(libm::log);
-        (rtt > 0.0).then(|| Self { log_rtt: libm::log(rtt), loss, log_rate })
+        (rtt > 0.0).then(|| Self { log_rtt: libm::log(rtt), loss })
     }
 
     /// How much less throughput flows of others get than where it is as `before`, as a share of
@@ -80,8 +76,6 @@ struct Usual {
     weight: f64,
     log_rtt: f64,
     loss: f64,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    log_rate: Option<f64>,
 }
 
 impl Reference {
@@ -100,30 +94,14 @@ impl Reference {
     ) -> Option<f64> {
         let seen = Bottleneck::of(summary)?;
         if !is_safe {
-            let Usual { log_rtt, loss, log_rate, .. } = *self.by_context.get(&context)?;
-            return Some(seen.harm_since(&Bottleneck { log_rtt, loss, log_rate }));
+            let Usual { log_rtt, loss, .. } = *self.by_context.get(&context)?;
+            return Some(seen.harm_since(&Bottleneck { log_rtt, loss }));
         }
         let usual = self.by_context.entry(context).or_default();
         usual.weight = usual.weight * KEEP + 1.0;
         usual.log_rtt += (seen.log_rtt - usual.log_rtt) / usual.weight;
         usual.loss += (seen.loss - usual.loss) / usual.weight;
-        if let Some(now) = seen.log_rate {
-            let rate = usual.log_rate.get_or_insert(now);
-            *rate += (now - *rate) / usual.weight;
-        }
         None
-    }
-
-    /// The path to the clients, over all contexts; none until the safe configuration was in force.
-    pub(crate) fn path(&self) -> Option<PathFeatures> {
-        let (mut weight, mut sum) = (0.0, [0.0; 3]);
-        for usual in self.by_context.values() {
-            let of = [usual.log_rtt, usual.log_rate?, usual.loss];
-            weight += usual.weight;
-            sum.iter_mut().zip(of).for_each(|(sum, of)| *sum += usual.weight * of);
-        }
-        let [log_rtt, log_rate, loss] = sum.map(|sum| sum / weight);
-        PathFeatures::new(libm::exp(log_rtt), libm::exp(log_rate), loss)
     }
 }
 

@@ -3,8 +3,7 @@
 
 use serde::{Deserialize, Serialize};
 use trimtab_cc::{Algorithm, Spec};
-use trimtab_steer::customize::{Commons, Finding, PathFeatures, Space};
-use trimtab_units::Duration;
+use trimtab_steer::customize::{Commons, Finding, Space};
 
 use crate::{Cell, KnobRange, Other, Point, Service, ServiceError};
 
@@ -12,7 +11,7 @@ use crate::{Cell, KnobRange, Other, Point, Service, ServiceError};
 /// to outweigh it within a day.
 const TRIALS_MAX: f64 = 400.0;
 
-/// A row of a prior: trials of one configuration, on paths that are alike.
+/// A row of a prior: trials of one configuration.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PriorRow {
@@ -24,15 +23,6 @@ pub struct PriorRow {
     pub advantage: f64,
     /// How many trials that is the mean of, above 0.
     pub trials: f64,
-    /// The mean round-trip time under the safe configuration, e.g. `80ms`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub rtt: Option<String>,
-    /// The mean throughput of a connection under the safe configuration, in Mbit/s.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub throughput: Option<f64>,
-    /// The share of packets that is lost under the safe configuration, 0 to 1.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub loss: Option<f64>,
 }
 
 /// What is wrong with a row, and what would be right.
@@ -53,7 +43,7 @@ impl PriorRow {
             return Err(format!("trials = {}: give a number above 0", self.trials));
         }
         let point = self.point(algorithm, knobs, others)?;
-        Ok(Finding { point, advantage: self.advantage, trials: self.trials, path: self.path()? })
+        Ok(Finding { point, advantage: self.advantage, trials: self.trials })
     }
 
     fn point(
@@ -97,20 +87,6 @@ impl PriorRow {
         Ok(space.unit(&values).into())
     }
 
-    fn path(&self) -> Result<Option<PathFeatures>, Fault> {
-        let (rtt, throughput, loss) = match (&self.rtt, self.throughput, self.loss) {
-            (None, None, None) => return Ok(None),
-            (Some(rtt), Some(throughput), Some(loss)) => (rtt, throughput, loss),
-            _ => return Err("give rtt, throughput and loss, or none of them".to_owned()),
-        };
-        let rtt: Duration =
-            rtt.parse().map_err(|e| format!("rtt = {rtt:?}: {e}; write \"80ms\""))?;
-        let path = PathFeatures::new(rtt.as_secs_f64(), throughput, loss).filter(|_| loss <= 1.0);
-        path.map(Some).ok_or_else(|| {
-            "rtt and throughput (in Mbit/s) must be above 0, and loss from 0 to 1".to_owned()
-        })
-    }
-
     /// A finding as a row of this service.
     fn of(service: &Service, cell: &Cell) -> Self {
         let point = cell.point();
@@ -124,15 +100,7 @@ impl PriorRow {
             },
             |other| other.name().to_owned(),
         );
-        let path = cell.path().map(|path| path.features());
-        Self {
-            run,
-            advantage: rounded(cell.mean()),
-            trials: rounded(cell.weight()),
-            rtt: path.map(|(rtt, ..)| format!("{}ms", (1e4 * rtt).round() / 10.0)),
-            throughput: path.map(|(_, throughput, _)| rounded(throughput)),
-            loss: path.map(|(.., loss)| rounded(loss)),
-        }
+        Self { run, advantage: rounded(cell.mean()), trials: rounded(cell.weight()) }
     }
 
     /// Reads rows as a service's description has them: tables `[[prior]]`, and nothing else.
@@ -149,12 +117,17 @@ impl PriorRow {
         toml::to_string(&File { prior: rows }).expect("rows are tables of numbers and texts")
     }
 
-    /// What a fleet found of a service, the best first.
+    /// What a fleet found of a service, the surest gain first.
     pub fn all(service: &Service, found: &Commons) -> Vec<Self> {
         let mut rows: Vec<Self> =
             found.cells().iter().map(|cell| Self::of(service, cell)).collect();
-        rows.sort_by(|a, b| b.advantage.total_cmp(&a.advantage));
+        rows.sort_by(|a, b| b.surely().total_cmp(&a.surely()));
         rows
+    }
+
+    /// The advantage less its standard error: that of a trial is one deviation.
+    fn surely(&self) -> f64 {
+        self.advantage - self.trials.recip().sqrt()
     }
 }
 

@@ -98,7 +98,7 @@ fn others_findings_are_heeded_and_told() {
     for n in 0..200 {
         let back = summary(&[("throughput", reward_of(&first.open(&service, Interval(n))))]);
         let decision = first.close(&service, Interval(n), &back).unwrap();
-        if let Some(found) = first.finding(&service, &decision) {
+        if let Some(found) = decision.finding(&service) {
             commons.add(&found);
         }
     }
@@ -541,7 +541,7 @@ fn findings_of_an_algorithm_are_heeded_by_other_aggregates() {
         let reward = of_algorithm(&first.open(&service, interval));
         let back = summary(&[("bitrate", reward), ("rebuffering", 0.0)]);
         let decision = first.close(&service, interval, &back).unwrap();
-        if let Some(found) = first.finding(&service, &decision) {
+        if let Some(found) = decision.finding(&service) {
             commons.add(&found);
         }
     }
@@ -572,37 +572,6 @@ fn a_prior_is_heeded_before_anything_was_tried() {
     assert_eq!(knowing[0].0, "cubic", "the incumbent is looked at first");
     assert!(count(&knowing, "bbr") > count(&new, "bbr"), "{knowing:?} {new:?}");
     assert_eq!(count(&knowing, "bbr3"), 0, "{knowing:?}");
-}
-
-/// A finding says on which path it was made: as clients see that under the safe configuration.
-#[test]
-fn a_finding_names_its_path() {
-    let service = choosing();
-    let mut aggregate = aggregate();
-    let mut found = Vec::new();
-    for n in 0..40 {
-        let interval = Interval(72 * n);
-        let configuration = aggregate.open(&service, interval);
-        let is_safe = configuration.algorithm == "cubic";
-        // Others fill the queue; the path is the same.
-        let rtt = if is_safe { 0.05 } else { 0.2 };
-        let reward = of_algorithm(&configuration);
-        let back = summary(&[
-            ("bitrate", reward),
-            ("rebuffering", 0.0),
-            ("rtt", rtt),
-            ("loss", 0.01),
-            ("throughput", 8.0),
-        ]);
-        let decision = aggregate.close(&service, interval, &back).unwrap();
-        found.extend(aggregate.finding(&service, &decision));
-    }
-    assert!(found.iter().any(|one| one.point != service.safe()), "others were tried");
-    for one in &found {
-        let (rtt, throughput, loss) = one.path.expect("it is known").features();
-        let off = [rtt / 0.05, throughput / 8.0, loss / 0.01].map(|share| (share - 1.0).abs());
-        assert!(off.iter().all(|off| *off < 0.03), "{one:?}");
-    }
 }
 
 #[test]

@@ -18,9 +18,6 @@ const WRITTEN: &str = "\
 run = \"copa:mvfst\"
 advantage = 1.5
 trials = 30.0
-rtt = \"80ms\"
-throughput = 4.5
-loss = 0.01
 
 [[prior]]
 run = \"vivace:gamma=3,beta=11\"
@@ -36,14 +33,12 @@ fn rows_go_through_a_file() {
     assert_eq!(rows(&PriorRow::write(back.clone())), back);
     let [copa, vivace] = &back[..] else { panic!("{back:?}") };
     assert_eq!((copa.run.as_str(), copa.advantage), ("copa:mvfst", 1.5));
-    assert!((copa.trials - 30.0).abs() < 0.1 && copa.rtt.as_deref() == Some("79.7ms"), "{copa:?}");
-    let (throughput, loss) = (copa.throughput.unwrap(), copa.loss.unwrap());
-    assert!((throughput - 4.5).abs() < 0.03 && (loss - 0.01).abs() < 1e-4, "{copa:?}");
-    assert_eq!((vivace.advantage, &vivace.rtt), (-0.25, &None));
+    assert!((copa.trials - 30.0).abs() < 0.1, "{copa:?}");
+    assert_eq!(vivace.advantage, -0.25);
     let again = tv(&PriorRow::write(back)).unwrap();
     let (first, second) = (service.prior().cells(), again.prior().cells());
     for (a, b) in first.iter().zip(second) {
-        assert_eq!((a.point(), a.path()), (b.point(), b.path()));
+        assert_eq!(a.point(), b.point());
     }
 }
 
@@ -84,10 +79,6 @@ fn a_row_that_is_none_says_what_would_be_right() {
         ("gamma=3", "gamma=50", "gamma = 50 is outside the permitted range 1 to 30: remove"),
         ("advantage = 1.5", "advantage = inf", "advantage = inf is no number"),
         ("trials = 30.0", "trials = 0", "trials = 0: give a number above 0"),
-        ("rtt = \"80ms\"", "", "give rtt, throughput and loss, or none of them"),
-        ("rtt = \"80ms\"", "rtt = \"80\"", "write \"80ms\""),
-        ("throughput = 4.5", "throughput = 0", "must be above 0, and loss from 0 to 1"),
-        ("loss = 0.01", "loss = 1.5", "must be above 0, and loss from 0 to 1"),
     ];
     for (from, to, says) in cases {
         let said = error(from, to);

@@ -299,7 +299,7 @@ impl Member {
     ) -> Option<Taught> {
         let Policy::Learner(service) = policy else { return None };
         let decision = self.learn(service, field.interval(n), seen).ok()?;
-        self.found.extend(self.learner.finding(service, &decision));
+        self.found.extend(decision.finding(service));
         if field.scenario.together_after.is_some() {
             self.sighted.extend(Sighting::of(&decision));
         }

@@ -85,7 +85,7 @@ pub struct ServiceResult {
     /// Aggregates that became one in the run, where it was looked for them.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub joined: Option<Joined>,
-    /// What the aggregates found together, the best first: a prior for the same service elsewhere.
+    /// What the aggregates found together, the surest gain first: a prior for the same service elsewhere.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub found: Vec<PriorRow>,
 }

@@ -126,13 +126,16 @@ fn an_outage_costs_little_vs_the_safe_configuration() {
         let outage = result.services[0].outage.as_ref().unwrap();
         assert!(outage.fell_back == 24 || !all, "seed {seed}: {outage:?}");
         assert!(outage.most_intervals <= Some(6), "seed {seed}: {outage:?}");
+        assert!(outage.behind_median < BEHIND_MEDIAN, "seed {seed}: {outage:?}");
         assert!(outage.behind_most < BEHIND_MOST, "seed {seed}: {outage:?}");
         assert!(outage.reward_after > outage.safe_reward_after, "seed {seed}: {outage:?}");
     }
 }
 
-/// Mean rewards of the safe configuration that no aggregate falls behind by.
-const BEHIND_MOST: f64 = 15.0;
+/// Mean rewards of the safe configuration that half of the aggregates do not fall behind by, and
+/// that none does. One whose mean reward is small falls behind by many.
+const BEHIND_MEDIAN: f64 = 6.0;
+const BEHIND_MOST: f64 = 20.0;
 
 /// Points at random, and no program: what a scheme from outside is asked and told.
 struct Stubborn(Vec<f64>);
@@ -226,9 +229,14 @@ fn a_fleet_begins_with_what_another_one_found() {
     let teacher = simulate(&scenario, 5, &[], threads(2), "a command").unwrap();
     let prior = teacher.prior();
     assert!(prior.starts_with("# What a fleet found: a command\n\n[[prior]]\n"), "{prior}");
-    let bbr = prior.find("run = \"bbr\"").expect("it was tried");
-    let own = prior.find("run = \"vivace:").expect("it was tried");
-    assert!(bbr < own, "the best comes first: {prior}");
+    let rows = PriorRow::parse(&prior).unwrap();
+    let surely: Vec<f64> = rows.iter().map(|r| r.advantage - r.trials.powf(-0.5)).collect();
+    assert!(surely.is_sorted_by(|a, b| a >= b), "the surest comes first: {prior}");
+    let bbr = rows.iter().find(|row| row.run == "bbr").expect("it was tried");
+    assert!(
+        bbr.advantage > 0.0 && rows.iter().any(|row| row.run.starts_with("vivace:")),
+        "{prior}"
+    );
     let informed = scenario.clone().beginning_with(&prior).unwrap();
     let early = |scenario: &FleetScenario| {
         let result = simulate(scenario, 6, &[], threads(2), "").unwrap();

@@ -55,6 +55,8 @@ pub const SCHEMES: [&str; 28] = [
     "floo+mortise",
     "select:power",
     "select:antelope",
+    "select:antelope:paper",
+    "select:antelope:copa",
 ];
 
 /// A whole leaderboard.

@@ -2,8 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::Point;
 use super::memory::{Cell, Memory};
-use super::{PathFeatures, Point};
 
 /// Points that are distinguished.
 const CELLS: usize = 32;
@@ -23,8 +23,8 @@ impl Commons {
     pub fn add(&mut self, found: &Finding) {
         // One wild value must not speak for the fleet.
         let advantage = found.advantage.clamp(-6.0, 6.0);
-        let cell = Cell::new(&found.point, advantage).on(found.path);
-        self.memory.take(cell.counting(found.trials), KEEP, CELLS);
+        let cell = Cell::new(&found.point, advantage).counting(found.trials);
+        self.memory.take(cell, KEEP, CELLS);
     }
 
     /// Takes all that another fleet found.
@@ -54,8 +54,6 @@ pub struct Finding {
     pub advantage: f64,
     /// For how many trials it stands.
     pub trials: f64,
-    /// The path on which it was tried; none where that is not known.
-    pub path: Option<PathFeatures>,
 }
 
 /// What a learner knows besides its own trials.
@@ -65,8 +63,6 @@ pub struct Known<'a> {
     pub others: Vec<&'a super::Learner>,
     /// What other aggregates found.
     pub fleet: &'a [Cell],
-    /// The path of this aggregate; none where it is not known.
-    pub path: Option<PathFeatures>,
 }
 
 #[cfg(test)]
@@ -77,7 +73,7 @@ mod tests {
     fn what_two_fleets_found_is_kept_of_both() {
         let found = |advantage, trials| {
             let mut commons = Commons::default();
-            commons.add(&Finding { point: Point::other(1), advantage, trials, path: None });
+            commons.add(&Finding { point: Point::other(1), advantage, trials });
             commons
         };
         let mut both = found(1.0, 30.0);

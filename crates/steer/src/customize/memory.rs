@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::PathFeatures;
 use super::Point;
 use super::point::At;
 
@@ -12,10 +11,6 @@ use super::point::At;
 const GRID: f64 = 1000.0;
 /// A cell of less weight than this tells nothing any more.
 const FORGOTTEN: f32 = 0.02;
-
-/// Paths that differ by a factor of e in one feature are as far apart as points that differ by the
-/// root of this share of a knob's range.
-const PATHS: f64 = 0.06;
 
 /// Before anything is known, rewards of one algorithm deviate by this share of the deviation of all;
 /// and as many trials as that counts for.
@@ -33,9 +28,6 @@ pub struct Cell {
     weight: f32,
     /// The mean of their rewards.
     mean: f32,
-    /// The path on which they were, where that is another one than the learner's own.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    path: Option<PathFeatures>,
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands it in so")]
@@ -47,12 +39,7 @@ impl Cell {
     /// A trial at a point that lies on the grid; see `on_grid`.
     pub fn new<'a>(point: impl Into<At<'a>>, reward: f64) -> Self {
         let At { choice, knobs } = point.into();
-        Self { choice, at: grid(knobs), weight: 1.0, mean: reward as f32, path: None }
-    }
-
-    /// The same on another path than the learner's own.
-    pub(super) fn on(self, path: Option<PathFeatures>) -> Self {
-        Self { path, ..self }
+        Self { choice, at: grid(knobs), weight: 1.0, mean: reward as f32 }
     }
 
     /// The same for a trial that counts as so many usual ones.
@@ -83,11 +70,6 @@ impl Cell {
         f64::from(self.weight)
     }
 
-    /// The path on which they were, where that is known and another one than the learner's own.
-    pub fn path(&self) -> Option<PathFeatures> {
-        self.path
-    }
-
     /// The mean of their rewards.
     pub fn mean(&self) -> f64 {
         f64::from(self.mean)
@@ -96,11 +78,7 @@ impl Cell {
     /// None between algorithms: those are never one cell.
     fn distance2(&self, other: &Self) -> Option<f64> {
         let off = |(a, b): (&u16, &u16)| (f64::from(*a) - f64::from(*b)) / GRID;
-        let of_paths = self.path.zip(other.path).map_or(0.0, |(a, b)| a.distance2(&b));
-        let square = || {
-            let knobs: f64 = self.at.iter().zip(&other.at).map(off).map(|d| d * d).sum();
-            knobs + PATHS * of_paths
-        };
+        let square = || self.at.iter().zip(&other.at).map(off).map(|d| d * d).sum();
         (self.choice == other.choice).then(square)
     }
 }
@@ -188,10 +166,6 @@ impl Memory {
         for (x, y) in a.at.iter_mut().zip(&b.at) {
             *x = (f64::from(*x) + f64::from(share) * (f64::from(*y) - f64::from(*x)) + 0.5) as u16;
         }
-        a.path = match (a.path, b.path) {
-            (Some(of_a), Some(of_b)) => Some(of_a.towards(&of_b, f64::from(share))),
-            (of_a, of_b) => of_a.or(of_b),
-        };
         a.mean += share * (b.mean - a.mean);
         a.weight += b.weight;
         true
@@ -436,21 +410,5 @@ mod tests {
         memory.fade(0.5);
         assert!((memory.within() - 1.0).abs() < 1e-6);
         assert!((memory.spread().1 - 1.0).abs() < 1e-6, "a deviation does not fade");
-    }
-
-    /// Trials of one algorithm on paths that are alike become one first.
-    #[test]
-    fn trials_on_unlike_paths_are_kept_apart() {
-        let path = |rtt| PathFeatures::new(rtt, 5.0, 0.01);
-        let mut memory = Memory::default();
-        for rtt in [0.02, 0.021, 0.4] {
-            memory.take(Cell::new(&Point::other(1), 10.0 * rtt).on(path(rtt)), 1.0, 2);
-        }
-        let of: Vec<_> = memory.cells().iter().map(|c| (c.weight(), c.path())).collect();
-        let between = path(0.02).zip(path(0.021)).map(|(a, b)| a.towards(&b, 0.5));
-        assert_eq!(of, [(2.0, between), (1.0, path(0.4))]);
-        // Where the path is not known it is that of the other.
-        memory.take(Cell::new(&Point::other(1), 0.0), 1.0, 1);
-        assert!(memory.cells()[0].path().is_some());
     }
 }

@@ -208,14 +208,7 @@ impl Model {
     fn seen<'a>(&'a self, known: &Known<'a>) -> Seen<'a> {
         let others = known.others.iter().filter_map(|l| l.model()).map(|m| &m.memory).collect();
         let choice = self.others > 0;
-        Seen {
-            own: &self.memory,
-            before: &self.before,
-            others,
-            fleet: known.fleet,
-            path: known.path,
-            choice,
-        }
+        Seen { own: &self.memory, before: &self.before, others, fleet: known.fleet, choice }
     }
 
     /// Whether the aggregate has tried anything itself. What others found does not tell what its

@@ -117,7 +117,7 @@ fn findings(best: &[f64], steep: f64) -> Commons {
         let point = [at(1), at(2), at(3)];
         let advantage = steep * (quadratic(&point, best) - quadratic(&[0.2; 3], best));
         let advantage = advantage + noise(i);
-        commons.add(&Finding { point: point.to_vec().into(), advantage, trials: 1.0, path: None });
+        commons.add(&Finding { point: point.to_vec().into(), advantage, trials: 1.0 });
     }
     commons
 }

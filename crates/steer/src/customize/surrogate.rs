@@ -8,7 +8,6 @@
 use serde::{Deserialize, Serialize};
 
 use super::memory::{Cell, Memory};
-use super::path::{PathFeatures, in_common};
 use super::point::{At, Point};
 
 /// How much of the variance of the reward over the box is common to the contexts of an aggregate,
@@ -39,8 +38,6 @@ pub(super) struct Seen<'a> {
     pub(super) others: Vec<&'a Memory>,
     /// What other aggregates found, as [`super::Commons`] has it.
     pub(super) fleet: &'a [Cell],
-    /// The path of this aggregate.
-    pub(super) path: Option<PathFeatures>,
     /// Whether there are several algorithms to choose from.
     pub(super) choice: bool,
 }
@@ -187,28 +184,17 @@ impl Group {
     }
 }
 
-/// What a reward is of: a point, and whose trial of it.
-#[derive(Clone, Copy)]
-struct Place<'a> {
-    at: At<'a>,
-    group: Group,
-    path: Option<PathFeatures>,
-}
-
 struct Row {
     choice: u8,
     knobs: Vec<f64>,
     group: Group,
     value: f64,
     noise: f64,
-    /// Of the fleet's.
-    path: Option<PathFeatures>,
 }
 
 impl Row {
-    fn at(&self) -> Place<'_> {
-        let at = At { choice: self.choice, knobs: &self.knobs };
-        Place { at, group: self.group, path: self.path }
+    fn at(&self) -> At<'_> {
+        At { choice: self.choice, knobs: &self.knobs }
     }
 }
 
@@ -233,8 +219,6 @@ pub(super) struct Surrogate {
     deviation: f64,
     /// The deviation of all rewards, by that about the mean of their algorithm; 1 where there is one.
     apart: f64,
-    /// The path of this aggregate.
-    path: Option<PathFeatures>,
 }
 
 /// A reward that is expected, and its standard error.
@@ -247,7 +231,7 @@ pub(super) struct Expected {
 impl Surrogate {
     /// The model by what is remembered. `None` where nothing is known.
     pub(super) fn fit(seen: &Seen<'_>, shape: &Shape) -> Option<Self> {
-        let Seen { own, before, others, fleet, path, choice } = seen;
+        let Seen { own, before, others, fleet, choice } = seen;
         let (mean, all) = own.spread();
         // What tells algorithms apart is no noise.
         let about = |memory: &Memory, all: f64| if *choice { memory.spread_within() } else { all };
@@ -272,7 +256,6 @@ impl Surrogate {
             group,
             value: (c.mean() - mean) / deviation,
             noise: noise / c.weight(),
-            path: if group == Group::Fleet { c.path() } else { *path },
         };
         let mut of_others: Vec<(usize, &Cell)> = others
             .iter()
@@ -306,7 +289,6 @@ impl Surrogate {
             mean,
             deviation,
             apart,
-            path: *path,
         };
         model.factorize();
         let mut weights: Vec<f64> = model.rows.iter().map(|r| r.value).collect();
@@ -316,20 +298,18 @@ impl Surrogate {
         Some(model)
     }
 
-    /// A point in this context.
-    fn own<'a>(&self, at: At<'a>) -> Place<'a> {
-        Place { at, group: Group::Context(0), path: self.path }
+    fn covariance(&self, point: At<'_>, group: Group, row: &Row) -> f64 {
+        self.between((point, group), (row.at(), row.group))
     }
 
     /// How much two expectations vary together before anything is known.
-    fn between(&self, a: Place<'_>, b: Place<'_>) -> f64 {
-        let level = if a.group == b.group { LEVEL } else { 0.0 };
-        if a.at.choice != b.at.choice {
+    fn between(&self, (a, group): (At<'_>, Group), (b, other): (At<'_>, Group)) -> f64 {
+        let level = if group == other { LEVEL } else { 0.0 };
+        if a.choice != b.choice {
             return level;
         }
-        // Of one aggregate all of a path is in common.
-        let kinship = a.group.kinship(b.group, self.fleet) * in_common(a.path, b.path);
-        let related = related(a.at.knobs, b.at.knobs, &self.per_length);
+        let kinship = group.kinship(other, self.fleet);
+        let related = related(a.knobs, b.knobs, &self.per_length);
         self.range * kinship * related + kinship * self.algorithm + level
     }
 
@@ -342,8 +322,10 @@ impl Surrogate {
     fn factorize(&mut self) {
         for i in 0..self.rows.len() {
             let row = &self.rows[i];
-            let mut line: Vec<f64> =
-                self.rows[..i].iter().map(|other| self.between(row.at(), other.at())).collect();
+            let mut line: Vec<f64> = self.rows[..i]
+                .iter()
+                .map(|other| self.covariance(row.at(), row.group, other))
+                .collect();
             let diagonal = self.prior(row.group) + row.noise + 1e-8;
             self.forward(&mut line);
             let left = diagonal - line.iter().map(|l| l * l).sum::<f64>();
@@ -389,29 +371,31 @@ impl Surrogate {
 
     /// The reward that is expected at a point, without its error, which takes far longer.
     pub(super) fn mean_at<'a>(&self, point: impl Into<At<'a>>) -> f64 {
-        let own = self.own(point.into());
-        let value = |(row, weight): (&Row, &f64)| self.between(own, row.at()) * weight;
+        let (own, point) = (Group::Context(0), point.into());
+        let value = |(row, weight): (&Row, &f64)| self.covariance(point, own, row) * weight;
         self.mean + self.deviation * self.rows.iter().zip(&self.weights).map(value).sum::<f64>()
     }
 
     /// The reward that is expected at a point, without noise.
     pub(super) fn expected<'a>(&self, point: impl Into<At<'a>>) -> Expected {
-        let own = self.own(point.into());
-        let mut line: Vec<f64> = self.rows.iter().map(|row| self.between(own, row.at())).collect();
+        let (own, point) = (Group::Context(0), point.into());
+        let mut line: Vec<f64> =
+            self.rows.iter().map(|row| self.covariance(point, own, row)).collect();
         let mean: f64 = line.iter().zip(&self.weights).map(|(c, w)| c * w).sum();
         self.forward(&mut line);
         let known: f64 = line.iter().map(|l| l * l).sum();
         Expected {
             mean: self.mean + self.deviation * mean,
-            error: self.deviation * (self.prior(own.group) - known).max(0.0).sqrt(),
+            error: self.deviation * (self.prior(own) - known).max(0.0).sqrt(),
         }
     }
 
     /// The rewards that are expected at some points, without noise, and their covariance, row by
     /// row.
     pub(super) fn jointly(&self, points: &[Point]) -> (Vec<f64>, Vec<f64>) {
+        let own = Group::Context(0);
         let known = |point: &Point| {
-            let to = |row: &Row| self.between(self.own(point.into()), row.at());
+            let to = |row: &Row| self.covariance(point.into(), own, row);
             let mut line: Vec<f64> = self.rows.iter().map(to).collect();
             self.forward(&mut line);
             line
@@ -421,7 +405,7 @@ impl Surrogate {
         let covariance = points.iter().zip(&lines).flat_map(|(a, of_a)| {
             points.iter().zip(&lines).map(move |(b, of_b)| {
                 let known: f64 = of_a.iter().zip(of_b).map(|(a, b)| a * b).sum();
-                square * (self.between(self.own(a.into()), self.own(b.into())) - known)
+                square * (self.between((a.into(), own), (b.into(), own)) - known)
             })
         });
         (points.iter().map(|point| self.mean_at(point)).collect(), covariance.collect())

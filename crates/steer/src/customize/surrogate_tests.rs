@@ -15,7 +15,7 @@ fn two_places(times: usize) -> Memory {
 }
 
 fn seen<'a>(own: &'a Memory, before: &'a Memory) -> Seen<'a> {
-    Seen { own, before, others: Vec::new(), fleet: &[], path: None, choice: false }
+    Seen { own, before, others: Vec::new(), fleet: &[], choice: false }
 }
 
 fn fit(own: &Memory) -> Surrogate {
@@ -78,14 +78,13 @@ fn the_weights_solve_the_covariance() {
     let (before, other) = (two_places(2), two_places(3));
     let fleet = [finding(0.3, 1.5, 5), finding(0.7, -0.5, 2)];
     let others = vec![&other];
-    let seen =
-        Seen { own: &own, before: &before, others, fleet: &fleet, path: None, choice: false };
+    let seen = Seen { own: &own, before: &before, others, fleet: &fleet, choice: false };
     let model = Surrogate::fit(&seen, &Shape::new(1)).unwrap();
     assert_eq!(model.rows.len(), 5 + 4 + 6 + 2, "a row for each cell");
     for (i, row) in model.rows.iter().enumerate() {
         let covariance = |(j, other): (usize, &Row)| {
             let own = if i == j { row.noise } else { 0.0 };
-            model.between(row.at(), other.at()) + own
+            model.covariance(row.at(), row.group, other) + own
         };
         let parts = model.rows.iter().enumerate().map(covariance).zip(&model.weights);
         let value: f64 = parts.map(|(covariance, weight)| covariance * weight).sum();
@@ -99,8 +98,8 @@ fn the_evidence_is_that_of_the_normal_distribution() {
     let by_hand = |own: &Memory| {
         let model = fit(own);
         let [a, b] = &model.rows[..] else { panic!("two cells") };
-        let common = model.between(a.at(), b.at());
-        let [aa, bb] = [a, b].map(|r| model.between(r.at(), r.at()) + r.noise);
+        let common = model.covariance(a.at(), a.group, b);
+        let [aa, bb] = [a, b].map(|r| model.covariance(r.at(), r.group, r) + r.noise);
         let determinant = aa * bb - common * common;
         let (x, y) = (a.value, b.value);
         let fit = (bb * x * x - 2.0 * common * x * y + aa * y * y) / determinant;
@@ -140,7 +139,7 @@ fn who_is_more_akin_tells_more() {
     let fleet = [finding(0.2, -1.0, 64), finding(0.5, 1.0, 64), finding(0.8, -1.0, 64)];
     let nothing = Memory::default();
     let gain = |before: &Memory, others: Vec<&Memory>, fleet: &[Cell]| {
-        let seen = Seen { own: &own, before, others, fleet, path: None, choice: false };
+        let seen = Seen { own: &own, before, others, fleet, choice: false };
         let model = Surrogate::fit(&seen, &Shape::new(1)).unwrap();
         model.deviations(model.mean_at(&[0.5]) - model.mean_at(&[0.2]))
     };
@@ -170,8 +169,7 @@ fn what_others_found_counts_less_where_one_is_apart_or_knows_oneself() {
     let fleet = [finding(0.2, -1.0, 64), finding(0.5, 3.0, 64), finding(0.8, -1.0, 64)];
     let nothing = Memory::default();
     let gain = |own: &Memory, fleet: &[Cell], apart: u8| {
-        let seen =
-            Seen { own, before: &nothing, others: Vec::new(), fleet, path: None, choice: false };
+        let seen = Seen { own, before: &nothing, others: Vec::new(), fleet, choice: false };
         let model = Surrogate::fit(&seen, &Shape { apart, ..Shape::new(1) }).unwrap();
         model.mean_at(&[0.5]) - model.mean_at(&[0.2])
     };
@@ -292,57 +290,4 @@ fn of_equally_likely_values_the_first_is_taken() {
     assert_eq!(take([2, 0, 4], |_| -7.0), 2);
     assert_eq!(take([2, 0, 4], f64::from), 4);
     assert_eq!(take([2, 0, 4], |value| -f64::from(value)), 0);
-}
-
-/// Trials of others on a path like this one, and on another, which say the opposite of each other.
-fn on_two_paths(own: &PathFeatures, other: &PathFeatures) -> Vec<Cell> {
-    let on = |at, advantage, path: &PathFeatures| finding(at, advantage, 200).on(Some(*path));
-    vec![on(0.2, 1.5, own), on(0.8, -1.5, own), on(0.2, -1.5, other), on(0.8, 1.5, other)]
-}
-
-#[test]
-fn what_was_found_on_a_path_like_this_one_counts_most() {
-    let (near, far) =
-        (PathFeatures::new(0.04, 20.0, 0.001).unwrap(), PathFeatures::new(0.3, 0.5, 0.05).unwrap());
-    let (own, nothing) = (memory(&[(0.5, 5.0), (0.5, 5.2)]), Memory::default());
-    let fleet = on_two_paths(&near, &far);
-    let lead = |path: Option<PathFeatures>| {
-        let seen = Seen { fleet: &fleet, path, ..seen(&own, &nothing) };
-        let model = Surrogate::fit(&seen, &Shape::new(1)).unwrap();
-        model.mean_at(&[0.2]) - model.mean_at(&[0.8])
-    };
-    let like_near = lead(PathFeatures::new(0.045, 18.0, 0.001));
-    assert!(like_near > 0.02, "{like_near}");
-    assert!(lead(PathFeatures::new(0.28, 0.6, 0.05)) < -0.02);
-    // Of a path that is not known both count alike, and they contradict each other.
-    assert!(lead(None).abs() < 0.2 * like_near, "{}", lead(None));
-}
-
-/// However paths lie, no variance of an expectation is negative.
-#[test]
-fn paths_make_a_covariance() {
-    let mut at = 1_u64;
-    let mut next = || {
-        at = at.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        (at >> 40) as f64 / (1_u64 << 24) as f64
-    };
-    for _ in 0..20 {
-        let mut path = || {
-            let rtt = 0.01 * libm::exp(5.0 * next());
-            PathFeatures::new(rtt, 0.1 * libm::exp(6.0 * next()), 0.2 * next())
-        };
-        let fleet: Vec<Cell> =
-            (0..32).map(|n| finding(f64::from(n % 8) / 8.0, 1.0, 500).on(path())).collect();
-        let (own, nothing) = (two_places(8), Memory::default());
-        for path in [path(), None] {
-            let seen = Seen { fleet: &fleet, path, ..seen(&own, &nothing) };
-            let model = Surrogate::fit(&seen, &Shape::new(1)).unwrap();
-            // What is left of the diagonal is the noise of its row at least.
-            for (i, row) in model.rows.iter().enumerate() {
-                let left = model.factor[i * (i + 1) / 2 + i].powi(2);
-                assert!(left > 0.99 * row.noise, "{left} {}", row.noise);
-            }
-            assert!(model.expected(&[0.3]).error > 0.0);
-        }
-    }
 }
