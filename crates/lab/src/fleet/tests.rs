@@ -116,7 +116,7 @@ initial_rate = 1
 "#;
 
 /// The bounds that `docs/results/fleet.md` states, by the production code. By its guard alone every
-/// aggregate falls back; with the bound of harm some are safe before they break it.
+/// aggregate falls back soon; with the bound of harm some are safe before they break it.
 #[test]
 fn an_outage_costs_little_vs_the_safe_configuration() {
     let guarded = OUTAGE.replace("harm_max = 0.1", "harm_max = 1");
@@ -125,7 +125,8 @@ fn an_outage_costs_little_vs_the_safe_configuration() {
         let result = simulate(&scenario, seed, &[], threads(2), "").unwrap();
         let outage = result.services[0].outage.as_ref().unwrap();
         assert!(outage.fell_back == 24 || !all, "seed {seed}: {outage:?}");
-        assert!(outage.most_intervals <= Some(6), "seed {seed}: {outage:?}");
+        assert!(outage.median_intervals <= Some(4), "seed {seed}: {outage:?}");
+        assert!(outage.most_intervals <= Some(6) || !all, "seed {seed}: {outage:?}");
         assert!(outage.behind_median < BEHIND_MEDIAN, "seed {seed}: {outage:?}");
         assert!(outage.behind_most < BEHIND_MOST, "seed {seed}: {outage:?}");
         assert!(outage.reward_after > outage.safe_reward_after, "seed {seed}: {outage:?}");
@@ -229,7 +230,7 @@ fn a_fleet_begins_with_what_another_one_found() {
     let teacher = simulate(&scenario, 5, &[], threads(2), "a command").unwrap();
     let prior = teacher.prior();
     assert!(prior.starts_with("# What a fleet found: a command\n\n[[prior]]\n"), "{prior}");
-    let rows = PriorRow::parse(&prior).unwrap();
+    let rows = trimtab_fleet::PriorRow::parse(&prior).unwrap();
     let surely: Vec<f64> = rows.iter().map(|r| r.advantage - r.trials.powf(-0.5)).collect();
     assert!(surely.is_sorted_by(|a, b| a >= b), "the surest comes first: {prior}");
     let bbr = rows.iter().find(|row| row.run == "bbr").expect("it was tried");

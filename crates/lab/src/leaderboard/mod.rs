@@ -26,7 +26,7 @@ pub const REFERENCE: &str = "cubic";
 
 /// The schemes of a set that names none: every algorithm for transfers, every steering, and every
 /// learnt policy whose model ships.
-pub const SCHEMES: [&str; 28] = [
+pub const SCHEMES: [&str; 30] = [
     REFERENCE,
     "newreno",
     "bbr",
