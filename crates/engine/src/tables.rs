@@ -8,7 +8,8 @@ use trimtab_fleet::Sharing;
 use trimtab_fleet_client::experiment::Effect;
 use trimtab_fleet_client::{
     AggregateBody, AggregatesBody, AuditBody, BulkBody, BulkChange, BulkState, ComparisonsBody,
-    DecisionsBody, Expiring, SafeBody, SafeOrder, SharedBody, StatusBody, Token, WhatIfBody,
+    DecisionsBody, Expiring, SafeBody, SafeOrder, SharedBody, StatusBody, Token, UnreadableBody,
+    WhatIfBody,
 };
 
 use crate::certified::CERTIFIED;
@@ -151,7 +152,11 @@ pub fn status_text(status: &StatusBody) -> String {
 
 /// Aggregates.
 pub fn aggregates_text(body: &AggregatesBody) -> String {
-    if body.aggregates.is_empty() {
+    let mut damaged = String::new();
+    for UnreadableBody { service, prefix, damaged: why } in &body.unreadable {
+        let _ = writeln!(damaged, "DAMAGED: {service}/{prefix}: {why}");
+    }
+    if body.aggregates.is_empty() && body.unreadable.is_empty() {
         return "no matches; aggregates appear when edges report\n".to_owned();
     }
     let mut rows =
@@ -167,7 +172,7 @@ pub fn aggregates_text(body: &AggregatesBody) -> String {
         ]);
     }
     let more = if body.more { "there are more: search, or raise --limit\n" } else { "" };
-    finish(&rows) + more
+    finish(&rows) + more + &damaged
 }
 
 /// What hosts found by comparing their rules.

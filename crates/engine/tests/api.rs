@@ -624,3 +624,62 @@ fn reads_of_a_damaged_aggregate_answer_what_can_be_read_and_what_to_do() {
     let unknown = "/v1/decisions?service=tv&prefix=203.0.114.0%2F24";
     assert_eq!(say(&engine, "GET", unknown, Some(&site.viewer), b"").0, 404);
 }
+
+#[test]
+fn a_list_has_all_other_aggregates_and_names_one_whose_row_cannot_be_read() {
+    let site = Site::new("[limits]\nrequests_per_second = 1000");
+    let engine = site.start();
+    let prefixes = ["198.51.100.0/24", "203.0.113.0/24", "203.0.114.0/24"];
+    let now = (now_ms() / 1000) as u64;
+    let reports = prefixes.map(|prefix| report(&format!("tv/{prefix}"), now, 0, 5.0));
+    engine.client(&site.edge).report(&batch(1, reports.to_vec())).expect("it is there");
+    let viewer = engine.client(&site.viewer);
+    until("decisions", || (viewer.status().ok()?.counts.decisions == 3).then_some(()));
+    let damage = |sql: &str| {
+        let db = rusqlite::Connection::open(site.folder.path().join("engine.db")).expect("it");
+        db.busy_timeout(Duration::from_secs(10)).expect("it waits");
+        assert_eq!(db.execute(sql, []).expect("it may be written"), 1);
+    };
+    let get = |path: &str| say(&engine, "GET", path, Some(&site.viewer), b"");
+    let (_, sound) = get("/v1/aggregates");
+    assert_eq!(sound["unreadable"], Value::Null, "{sound}");
+
+    damage("UPDATE aggregates SET hold = 'resting' WHERE prefix = '203.0.113.0/24'");
+    let (status, list) = get("/v1/aggregates");
+    assert_eq!(status, 200, "{list}");
+    let others = [&sound["aggregates"][0], &sound["aggregates"][2]];
+    assert_eq!(list["aggregates"], json!(others));
+    let why = "its row is nothing that the engine writes; \
+               `trimtab engine reset tv/203.0.113.0/24` makes it learn anew";
+    let one = json!({ "service": "tv", "prefix": "203.0.113.0/24", "damaged": why });
+    assert_eq!(list["unreadable"], json!([one]));
+    // The question about it alone has the same reason.
+    let (status, alone) = get("/v1/aggregate?service=tv&prefix=203.0.113.0%2F24");
+    assert_eq!((status, &alone["reason"]), (409, &json!("damaged")), "{alone}");
+    assert_eq!(alone["message"], format!("tv 203.0.113.0/24 is damaged: {why}"));
+    // A page has as many as before, and names it on one page alone.
+    let (_, page) = get("/v1/aggregates?limit=1");
+    assert_eq!((&page["unreadable"], &page["more"]), (&Value::Null, &json!(true)), "{page}");
+    let next = "/v1/aggregates?limit=1&after_service=tv&after_prefix=198.51.100.0%2F24";
+    let (_, page) = get(next);
+    assert_eq!((&page["unreadable"], &page["more"]), (&json!([one]), &json!(false)), "{page}");
+    assert_eq!(page["aggregates"], json!([others[1]]));
+
+    let listing = Listing { limit: 9, ..Listing::default() };
+    let text = trimtab_engine::aggregates_text(&viewer.aggregates(&listing).expect("a list"));
+    assert!(text.contains(&format!("DAMAGED: tv/203.0.113.0/24: {why}\n")), "{text}");
+    let (status, overview) = get("/v1/overview");
+    assert_eq!((status, &overview["services"][0]["aggregates"]), (200, &json!(2)), "{overview}");
+    let pause = br#"{"service":"tv","action":"pause","reason":"","dry_run":true}"#;
+    let (status, body) = say(&engine, "POST", "/v1/aggregates/order", Some(&site.operator), pause);
+    assert_eq!((status, &body["message"]), (409, &alone["message"]), "{body}");
+
+    let reset = order(Action::Reset, None, None);
+    engine.client(&site.operator).order(&reset).expect("it learns anew");
+    assert_eq!(get("/v1/aggregates").1["unreadable"], Value::Null);
+    damage("UPDATE aggregates SET prefix = x'ff' WHERE prefix = '203.0.113.0/24'");
+    let (status, list) = get("/v1/aggregates");
+    let said = list["unreadable"][0]["damaged"].as_str().expect("one");
+    assert!(status == 200 && said.starts_with("its name is nothing that the engine"), "{list}");
+    assert_eq!(list["aggregates"], json!(others));
+}

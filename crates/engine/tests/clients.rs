@@ -3,7 +3,10 @@
 
 mod common;
 
+use std::io::{ErrorKind, Read, Write};
+use std::net::TcpStream;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 use base64::Engine as _;
@@ -11,8 +14,11 @@ use base64::engine::general_purpose::STANDARD;
 use common::{Process, Site, batch, now_ms, report, until};
 use rcgen::{CertificateParams, DnType, ExtendedKeyUsagePurpose, Issuer, KeyPair, SanType};
 use serde_json::json;
+use tokio_rustls::rustls::pki_types::pem::PemObject;
+use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
+use tokio_rustls::rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
 use trimtab_fleet_client::edge::{Edge, Key, Options};
-use trimtab_fleet_client::{Client, Error, Role, Secret};
+use trimtab_fleet_client::{Client, Error, Name, Role, Secret};
 
 #[test]
 fn engine_process() {
@@ -80,8 +86,12 @@ fn data(name: &str) -> PathBuf {
 }
 
 fn site(authority: &Authority) -> Site {
+    limited_site(authority, "")
+}
+
+fn limited_site(authority: &Authority, limits: &str) -> Site {
     let tls = format!(
-        "[limits]\nrequests_per_second = 1000\n[tls]\ncertificate = {:?}\nkey = {:?}\n\
+        "[limits]\nrequests_per_second = 1000\n{limits}\n[tls]\ncertificate = {:?}\nkey = {:?}\n\
          clients = \"clients.pem\"\n{RULES}",
         data("certificate.pem"),
         data("key.pem")
@@ -265,5 +275,137 @@ fn an_edge_takes_a_certificate_that_is_renewed_and_an_engine_other_rules() {
     until("a line of the audit", || {
         let lines = operator.audit(Some(true), 50).ok()?.lines;
         lines.into_iter().find(|line| line.detail.contains("edge-2.edges.example"))
+    });
+}
+
+/// A question for a newer configuration than version 0 that waits for its answer, over TLS.
+struct Poll(StreamOwned<ClientConnection, TcpStream>);
+
+/// Who asks.
+struct Asking {
+    tls: Arc<ClientConfig>,
+    /// A line of the head; empty where the certificate says who it is.
+    token: String,
+}
+
+impl Asking {
+    fn new(secret: &Secret) -> Self {
+        let mut trusted = RootCertStore::empty();
+        let certificates = |file: &Path| -> Vec<CertificateDer<'static>> {
+            let all = CertificateDer::pem_file_iter(file).unwrap();
+            all.map(Result::unwrap).collect()
+        };
+        certificates(&data("authority.pem")).into_iter().for_each(|one| trusted.add(one).unwrap());
+        let builder = ClientConfig::builder().with_root_certificates(trusted);
+        let (tls, token) = match secret {
+            Secret::Certificate { certificate, key } => {
+                let key = PrivateKeyDer::from_pem_file(key).unwrap();
+                let own = builder.with_client_auth_cert(certificates(certificate), key);
+                (own.unwrap(), String::new())
+            }
+            Secret::Text(token) => {
+                (builder.with_no_client_auth(), format!("Authorization: Bearer {token}\r\n"))
+            }
+            Secret::File(_) => panic!("a token or a certificate"),
+        };
+        Self { tls: Arc::new(tls), token }
+    }
+
+    /// Begins to wait.
+    fn poll(&self, engine: &Process) -> std::io::Result<Poll> {
+        let address = engine.url.strip_prefix("https://").unwrap();
+        let host = address.rsplit_once(':').unwrap().0.to_owned();
+        let tls = ClientConnection::new(Arc::clone(&self.tls), ServerName::try_from(host).unwrap());
+        let stream = TcpStream::connect(address)?;
+        stream.set_read_timeout(Some(Duration::from_secs(70)))?;
+        let mut stream = StreamOwned::new(tls.unwrap(), stream);
+        let have = json!([{ "service": "tv", "prefix": "203.0.113.0/24", "version": 0 }]);
+        let body = json!({ "have": have, "wait_s": 60 }).to_string();
+        let head = format!(
+            "POST /v1/configurations HTTP/1.1\r\nHost: engine\r\nConnection: close\r\n{}\
+             Content-Length: {}\r\n\r\n",
+            self.token,
+            body.len()
+        );
+        stream.write_all((head + &body).as_bytes())?;
+        stream.flush()?;
+        Ok(Poll(stream))
+    }
+}
+
+impl Poll {
+    /// Whether there is no answer yet, and the connection is open.
+    fn waits(&mut self) -> bool {
+        self.0.sock.set_nonblocking(true).unwrap();
+        let got = self.0.read(&mut [0; 1]);
+        self.0.sock.set_nonblocking(false).unwrap();
+        got.is_err_and(|e| e.kind() == ErrorKind::WouldBlock)
+    }
+
+    fn answer(mut self) -> String {
+        let mut answer = String::new();
+        self.0.read_to_string(&mut answer).expect("the engine ends it in good order");
+        answer
+    }
+}
+
+#[test]
+fn many_that_wait_over_tls_are_answered_at_a_decision_and_one_that_hangs_up_frees_its_place() {
+    const POLLS: usize = 200;
+    let authority = Authority::new(OURS);
+    let site = limited_site(&authority, &format!("connections_per_address = {POLLS}"));
+    let engine = site.start();
+    let of = folder();
+    let by_certificate = authority.sign(of.path(), "edge-17.edges.example", YEAR_S);
+    let kinds = [Asking::new(&by_certificate), Asking::new(&site.edge.as_str().into())];
+    let poll = |n: usize| kinds[n % 2].poll(&engine);
+    let mut polls: Vec<Poll> = (0..POLLS).map(|n| poll(n).expect("there is room")).collect();
+    std::thread::sleep(Duration::from_secs(1));
+    assert!(polls.iter_mut().all(Poll::waits), "nothing was decided");
+    // They have every place of this address.
+    let viewer = client(&engine, (&site.viewer).into());
+    let refused = viewer.status().expect_err("all places are taken");
+    assert!(matches!(refused, Error::NoEngine { .. }), "{refused:?}");
+    // Half of them, of both kinds, hang up, and as many others get their places.
+    polls.truncate(POLLS / 2);
+    until("the first free place", || viewer.status().ok());
+    until("half of the places, but for the viewer's and one for a report", || {
+        while polls.len() < POLLS - 2 {
+            polls.push(poll(polls.len()).ok()?);
+        }
+        Some(())
+    });
+    std::thread::sleep(Duration::from_millis(500));
+    assert!(polls.iter_mut().all(Poll::waits), "nothing was decided");
+
+    let edge = client(&engine, (&site.edge).into());
+    let now = (now_ms() / 1000) as u64;
+    edge.report(&batch(1, vec![report("tv/203.0.113.0/24", now, 0, 5.0)])).unwrap();
+    let answers: Vec<(i64, String)> = polls
+        .into_iter()
+        .map(|poll| {
+            let answer = poll.answer();
+            (now_ms(), answer)
+        })
+        .collect();
+    let name = Name { service: "tv".to_owned(), prefix: "203.0.113.0/24".to_owned() };
+    let decided = viewer.aggregate(&name).unwrap();
+    assert_eq!((decided.version, answers.len()), (1, POLLS - 2));
+    for (_, answer) in &answers {
+        assert!(
+            answer.starts_with("HTTP/1.1 200 ") && answer.contains("\"version\":1"),
+            "{answer}"
+        );
+    }
+    let last_ms = answers.iter().map(|(at_ms, _)| at_ms - decided.changed_ms).max().unwrap();
+    println!("{} answers within {last_ms} ms of the decision", answers.len());
+    assert!(last_ms <= 1000, "the last one is {last_ms} ms after the decision");
+    // Those that were answered have none of the places any more.
+    let mut again = Vec::new();
+    until("their places", || {
+        while again.len() < POLLS - 2 {
+            again.push(poll(again.len()).ok()?);
+        }
+        Some(())
     });
 }

@@ -308,6 +308,25 @@ fn experiments_by_keyboard(
     }
 }
 
+/// One row that cannot be read takes no other off the list.
+fn a_damaged_row_is_named(browser: &mut Browser, site: &Site) {
+    let db = rusqlite::Connection::open(site.folder.path().join("engine.db")).expect("the store");
+    db.busy_timeout(Duration::from_secs(10)).expect("it waits");
+    let damage = format!("UPDATE aggregates SET hold = 'x' WHERE prefix = '{}'", SUBNETS[2]);
+    assert_eq!(db.execute(&damage, []).expect("it may be written"), 1);
+    go_to(browser, "Aggregates");
+    browser.press("/");
+    browser.until("document.activeElement?.id === 'search'");
+    browser.value("document.activeElement.select()");
+    browser.write("203.0.11");
+    browser.until("document.querySelector('main [role=alert]') !== null");
+    browser.until("document.querySelector('tbody').textContent.includes('203.0.113.0/24')");
+    let alert = browser.value("document.querySelector('main [role=alert]').textContent");
+    let alert = alert.as_str().expect("a text");
+    assert!(alert.starts_with("Damaged: tv to 203.0.114.0/24: its row is nothing"), "{alert}");
+    is_legible(browser);
+}
+
 /// The button that makes everything safe, its dialog that asks why, and the banner that ends it.
 fn everything_safe_by_keyboard(
     browser: &mut Browser,
@@ -443,6 +462,7 @@ fn aggregates_are_found_explained_and_paused_by_keyboard() {
 
     everything_safe_by_keyboard(&mut browser, &engine, &site, pictures.as_deref());
     tokens_by_keyboard(&mut browser, &engine);
+    a_damaged_row_is_named(&mut browser, &site);
 
     // Who likes it dark gets it dark.
     let ground = "getComputedStyle(document.body).backgroundColor";

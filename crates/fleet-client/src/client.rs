@@ -194,7 +194,7 @@ impl Client {
     /// # Errors
     /// It is not there, or refuses.
     pub fn aggregates(&self, listing: &Listing) -> Result<AggregatesBody, Error> {
-        let mut all = AggregatesBody { aggregates: Vec::new(), more: true };
+        let mut all = AggregatesBody { aggregates: Vec::new(), unreadable: Vec::new(), more: true };
         while all.more && all.aggregates.len() < listing.limit {
             let left = listing.limit - all.aggregates.len();
             let mut query =
@@ -209,6 +209,7 @@ impl Client {
             // Without this an engine that promises more and sends none would be asked for ever.
             all.more = page.more && !page.aggregates.is_empty();
             all.aggregates.extend(page.aggregates);
+            all.unreadable.extend(page.unreadable);
         }
         Ok(all)
     }

@@ -5,11 +5,11 @@
 
 use std::sync::Arc;
 
-use trimtab_fleet_client::{Damaged, Name};
+use trimtab_fleet_client::{Damaged, Name, UnreadableBody};
 
 use super::refusal::Refusal;
 use crate::engine::Engine;
-use crate::store::{Decided, Row, Store, StoreError};
+use crate::store::{Decided, Row, Store, StoreError, Unreadable};
 
 /// An aggregate as far as it can be read.
 pub(super) struct Known {
@@ -119,6 +119,21 @@ pub(super) fn aside_since(aside: &[Damaged], name: &Name) -> Option<String> {
     let mut all = aside.iter();
     let of = all.find(|one| one.service == name.service && one.prefix == name.prefix)?;
     Some(advice(name, &of.reason))
+}
+
+/// An aggregate of a list whose row cannot be read.
+pub(super) fn unreadable(aside: &[Damaged], one: Unreadable) -> UnreadableBody {
+    let Unreadable { id, name, is_named } = one;
+    let damaged = if is_named {
+        aside_since(aside, &name).unwrap_or_else(|| advice(&name, &foreign("its row")))
+    } else {
+        // Nothing finds it by its name, and a report makes another aggregate of the right one.
+        format!(
+            "{}; put a copy of the store in its place, or delete row {id} of the table aggregates",
+            foreign("its name")
+        )
+    };
+    UnreadableBody { service: name.service, prefix: name.prefix, damaged }
 }
 
 fn foreign(what: &str) -> String {

@@ -79,7 +79,7 @@ pub(super) fn read(
         None => {
             let (service, limit) = (Some(service.to_owned()), most.aggregates + 1);
             let rows = store.aggregates(&Search { service, limit, ..Search::default() })?;
-            rows.into_iter().map(|row| (row.id, row.name)).collect()
+            rows.into_iter().flatten().map(|row| (row.id, row.name)).collect()
         }
     };
     let over = |what: &str, count: usize| {

@@ -12,7 +12,7 @@ use trimtab_fleet_client::{
     ServicesBody, StatusBody,
 };
 
-use super::damage::{Known, aside_since};
+use super::damage::{self, Known, aside_since};
 use super::gate::{Asked, Asker};
 use super::refusal::Refusal;
 use crate::clock::now_ms;
@@ -102,15 +102,27 @@ pub(super) async fn aggregates(
         after,
         limit,
     };
-    let rows = engine.ask(move |engine| engine.store.aggregates(&search)).await?;
-    let (rows, more) = cut(rows, limit);
+    let mut all = engine.ask(move |engine| engine.store.aggregates(&search)).await?;
+    let more = all.iter().flatten().count() >= limit;
+    if more {
+        // What cannot be read after the last row of this page belongs to the next one.
+        all.pop();
+        while all.last().is_some_and(Result::is_err) {
+            all.pop();
+        }
+    }
     let aside = engine.store.damaged();
-    let of = |row: Row| {
-        let damaged = aside_since(&aside, &row.name);
-        AggregateBody { damaged, ..body(&engine, row) }
-    };
-    let aggregates = rows.into_iter().map(of).collect();
-    Ok(Json(AggregatesBody { aggregates, more }))
+    let (mut aggregates, mut unreadable) = (Vec::new(), Vec::new());
+    for one in all {
+        match one {
+            Ok(row) => {
+                let damaged = aside_since(&aside, &row.name);
+                aggregates.push(AggregateBody { damaged, ..body(&engine, row) });
+            }
+            Err(one) => unreadable.push(damage::unreadable(&aside, one)),
+        }
+    }
+    Ok(Json(AggregatesBody { aggregates, unreadable, more }))
 }
 
 /// How long the intervals of a service are, in ms.

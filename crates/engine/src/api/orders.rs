@@ -9,7 +9,7 @@ use trimtab_fleet_client::{
     Action, AggregateBody, BulkBody, BulkChange, BulkOrder, BulkState, Hold, Name, OrderBody,
 };
 
-use super::damage::Known;
+use super::damage::{self, Known};
 use super::gate::{Asker, Sent};
 use super::operator::{PAGE_MAX, body, json, length_ms};
 use super::refusal::Refusal;
@@ -114,11 +114,11 @@ fn check(engine: &Engine, wanted: &BulkOrder) -> Result<(), Refusal> {
 }
 
 /// The aggregates that an order is for, without what they have learnt.
-fn fitting(engine: &Engine, wanted: &BulkOrder) -> Result<Vec<Row>, StoreError> {
+fn fitting(engine: &Engine, wanted: &BulkOrder) -> Result<Result<Vec<Row>, Refusal>, StoreError> {
     let within: Option<Prefix> = wanted.within.as_ref().and_then(|within| within.parse().ok());
-    let is_within = |row: &Row| {
+    let is_within = |name: &Name| {
         let Some(within) = within else { return true };
-        let own = row.name.prefix.parse::<Prefix>();
+        let own = name.prefix.parse::<Prefix>();
         own.is_ok_and(|own| within.len() <= own.len() && within.contains(own.address()))
     };
     let mut found = Vec::new();
@@ -127,19 +127,30 @@ fn fitting(engine: &Engine, wanted: &BulkOrder) -> Result<Vec<Row>, StoreError> 
         let service = wanted.service.clone();
         let search = Search { service, after, limit: PAGE_MAX, ..Search::default() };
         let page = engine.store.aggregates(&search)?;
-        let is_last = page.len() < PAGE_MAX;
-        after = page.last().map(|row| row.name.clone());
-        found.extend(page.into_iter().filter(is_within));
+        let is_last = page.iter().flatten().count() < PAGE_MAX;
+        after = page.iter().flatten().last().map(|row| row.name.clone());
+        for one in page {
+            match one {
+                Ok(row) if is_within(&row.name) => found.push(row),
+                // Nobody can name one without a name, so no order is for it.
+                Err(one) if one.is_named && is_within(&one.name) => {
+                    let name = one.name.clone();
+                    let why = damage::unreadable(&engine.store.damaged(), one).damaged;
+                    return Ok(Err(damage::refusal(&name, &why)));
+                }
+                Ok(_) | Err(_) => {}
+            }
+        }
         if is_last {
             break;
         }
     }
-    Ok(found)
+    Ok(Ok(found))
 }
 
 async fn plan_all(engine: &Arc<Engine>, wanted: &BulkOrder, who: &str) -> Result<Planned, Refusal> {
     let asked = wanted.clone();
-    let rows = engine.ask(move |engine| fitting(engine, &asked)).await?;
+    let rows = engine.ask(move |engine| fitting(engine, &asked)).await??;
     if rows.len() > BULK_MAX {
         return Err(Refusal::malformed(format!(
             "more than {BULK_MAX} aggregates fit: name a service, or a smaller subnet within"

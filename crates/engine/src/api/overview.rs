@@ -11,6 +11,7 @@ use trimtab_fleet_client::{
     Audit, FellBack, Gain, HeldAggregate, Hold, InForceCount, Name, OverviewBody, ServiceOverview,
 };
 
+use super::damage;
 use super::operator::{PAGE_MAX, json};
 use super::refusal::Refusal;
 use crate::clock::now_ms;
@@ -45,13 +46,16 @@ pub(super) async fn overview(
 fn of_service(engine: &Engine, name: &str, lines: &[Audit]) -> Result<ServiceOverview, StoreError> {
     let search =
         |hold, limit| Search { service: Some(name.to_owned()), hold, limit, ..Search::default() };
-    let mut rows = engine.store.aggregates(&search(None, PAGE_MAX + 1))?;
+    // One that cannot be read holds up no question about all.
+    let of = |hold, limit| -> Result<Vec<Row>, StoreError> {
+        Ok(engine.store.aggregates(&search(hold, limit))?.into_iter().flatten().collect())
+    };
+    let mut rows = of(None, PAGE_MAX + 1)?;
     let more = rows.len() > PAGE_MAX;
     rows.truncate(PAGE_MAX);
     let mut held = Vec::new();
     for hold in [Hold::Paused, Hold::Pinned] {
-        let rows = engine.store.aggregates(&search(Some(hold), HELD_MAX))?;
-        held.extend(rows.into_iter().map(|row| held_of(row, lines)));
+        held.extend(of(Some(hold), HELD_MAX)?.into_iter().map(|row| held_of(row, lines)));
     }
     let since_ms = now_ms() - FELL_BACK_MS;
     let fell_back = lines
@@ -138,7 +142,9 @@ fn gain(engine: &Engine, rows: &[Row]) -> Result<Option<Gain>, StoreError> {
     for row in rows.iter().step_by(step) {
         let safe = safe_of(engine, &row.name);
         let mut rewards = Rewards::default();
-        for decided in &engine.store.decisions(row.id, i64::MAX, DECISIONS)? {
+        let of = (row.id, &row.name);
+        let (sound, _) = damage::decisions(&*engine.store, of, i64::MAX, DECISIONS)?;
+        for decided in &sound {
             rewards.add(decided, &safe);
         }
         all.push(rewards);

@@ -185,7 +185,8 @@ impl Ledger {
     pub(super) fn look(&mut self, host: &Host) {
         let all: BTreeMap<(String, i64), Decided> = host.read(|store| {
             let search = Search { limit: ROWS_MAX, ..Search::default() };
-            let rows: Vec<Row> = store.aggregates(&search).expect("aggregates");
+            let all = store.aggregates(&search).expect("aggregates");
+            let rows: Vec<Row> = all.into_iter().map(|one| one.expect("it can be read")).collect();
             let of = |row: &Row| {
                 let decisions = store.decisions(row.id, i64::MAX, usize::MAX);
                 let prefix = row.name.prefix.clone();

@@ -248,6 +248,19 @@ pub(crate) struct Row {
     pub(crate) changed_ms: i64,
 }
 
+/// An aggregate whose row cannot be read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Unreadable {
+    pub(crate) id: i64,
+    /// As far as it can be read.
+    pub(crate) name: Name,
+    /// Whether all of the name can be read, so that the aggregate can be asked for by it.
+    pub(crate) is_named: bool,
+}
+
+/// An aggregate of a list.
+pub(crate) type Listed = Result<Row, Unreadable>;
+
 /// Which aggregates to list.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Search {
@@ -257,6 +270,7 @@ pub(crate) struct Search {
     pub(crate) hold: Option<Hold>,
     /// After this one, in the order of names.
     pub(crate) after: Option<Name>,
+    /// So many that can be read, at most.
     pub(crate) limit: usize,
 }
 
@@ -448,8 +462,9 @@ pub(crate) trait Store: Send + Sync {
     /// The configurations in force of those of these that there are.
     fn in_force(&self, names: &[Name]) -> Result<Vec<InForce>, StoreError>;
 
-    /// Aggregates, in the order of their names.
-    fn aggregates(&self, search: &Search) -> Result<Vec<Row>, StoreError>;
+    /// Aggregates, in the order of their names. One that cannot be read holds up no other: the list
+    /// ends with the last one that may be in it and can be read, or with all.
+    fn aggregates(&self, search: &Search) -> Result<Vec<Listed>, StoreError>;
 
     /// The number of one, also of one that cannot be read.
     fn number(&self, name: &Name) -> Result<Option<i64>, StoreError>;

@@ -7,8 +7,8 @@ use trimtab_fleet_client::{Audit, Counts, Damaged, Name};
 use super::Notices;
 use super::{
     AuditCheck, AuditMark, Batch, Begun, Candidate, CellRow, Chained, ChangeSafe, Decide, Decided,
-    Due, InForce, KeptToken, Line, MemberRow, NewStudy, Order, Outcome, Postgres, Rotation, Row,
-    Search, Store, StoreError, Study, StudyKind, StudyStep, Tell, Turn, Use,
+    Due, InForce, KeptToken, Line, Listed, MemberRow, NewStudy, Order, Outcome, Postgres, Rotation,
+    Row, Search, Store, StoreError, Study, StudyKind, StudyStep, Tell, Turn, Use,
 };
 use crate::broker::{Broker, Keeper};
 use crate::metrics::Latency;
@@ -114,7 +114,7 @@ impl Store for Shared {
         self.tables.in_force(names)
     }
 
-    fn aggregates(&self, search: &Search) -> Result<Vec<Row>, StoreError> {
+    fn aggregates(&self, search: &Search) -> Result<Vec<Listed>, StoreError> {
         self.tables.aggregates(search)
     }
 

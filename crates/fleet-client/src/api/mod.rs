@@ -27,5 +27,5 @@ pub use types::{
     Action, AggregateBody, AggregatesBody, AuditBody, ConfigurationAnswer, ConfigurationItem,
     ConfigurationQuery, DecisionBody, DecisionsBody, Done, EndSafe, Expiring, Held, NewSafe,
     OrderBody, ReportAnswer, ReportBatch, SafeBody, ServicesBody, SharedBody, StatusBody,
-    SurrogateBody, WhatIfBody,
+    SurrogateBody, UnreadableBody, WhatIfBody,
 };

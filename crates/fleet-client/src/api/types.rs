@@ -155,8 +155,23 @@ pub struct ServicesBody {
 pub struct AggregatesBody {
     /// In the order of their names.
     pub aggregates: Vec<AggregateBody>,
+    /// Those between them whose rows cannot be read. They do not count towards the limit.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub unreadable: Vec<UnreadableBody>,
     /// There are more, after the last of these.
     pub more: bool,
+}
+
+/// An aggregate of a list whose row cannot be read.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct UnreadableBody {
+    /// The service, as far as it can be read.
+    pub service: String,
+    /// The destination subnet, as far as it can be read.
+    pub prefix: String,
+    /// What is damaged of it, and what to do.
+    pub damaged: String,
 }
 
 /// An aggregate.

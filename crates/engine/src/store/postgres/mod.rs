@@ -38,9 +38,9 @@ use self::shapes::ServerShapes;
 use super::pack::Seen;
 use super::{
     Aside, AuditCheck, AuditMark, Batch, Begun, Candidate, CellRow, Chained, ChangeSafe, Decide,
-    Decided, Due, FROM_3, InForce, KeptToken, Lengths, Line, MemberRow, NewStudy, Order, Outcome,
-    Rotation, Row, SCHEMA_VERSION, Search, Store, StoreError, Study, StudyKind, StudyStep, Turn,
-    Use, since,
+    Decided, Due, FROM_3, InForce, KeptToken, Lengths, Line, Listed, MemberRow, NewStudy, Order,
+    Outcome, Rotation, Row, SCHEMA_VERSION, Search, Store, StoreError, Study, StudyKind, StudyStep,
+    Turn, Use, since,
 };
 
 const SCHEMA: &str = include_str!("../schema.pg.sql");
@@ -329,7 +329,7 @@ impl Store for Postgres {
         self.read(|link| read::in_force(link, names))
     }
 
-    fn aggregates(&self, search: &Search) -> Result<Vec<Row>, StoreError> {
+    fn aggregates(&self, search: &Search) -> Result<Vec<Listed>, StoreError> {
         self.read(|link| read::aggregates(link, search))
     }
 

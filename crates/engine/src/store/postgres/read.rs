@@ -7,7 +7,7 @@ use super::audit::write_audit;
 use super::link::{Failed, Link};
 use super::shapes::ServerShapes;
 use super::{aggregate_row, hold};
-use crate::store::{ChangeSafe, Decided, InForce, Row, Search};
+use crate::store::{ChangeSafe, Decided, InForce, Listed, Row, Search, Unreadable};
 
 pub(super) fn unknown(link: &mut Link, names: &[Name]) -> Result<Vec<Name>, Failed> {
     let services: Vec<&str> = names.iter().map(|name| name.service.as_str()).collect();
@@ -37,26 +37,42 @@ pub(super) fn in_force(link: &mut Link, names: &[Name]) -> Result<Vec<InForce>, 
     Ok(rows.iter().map(one).collect())
 }
 
-pub(super) fn aggregates(link: &mut Link, search: &Search) -> Result<Vec<Row>, Failed> {
-    let after =
+pub(super) fn aggregates(link: &mut Link, search: &Search) -> Result<Vec<Listed>, Failed> {
+    let mut after =
         search.after.clone().unwrap_or(Name { service: String::new(), prefix: String::new() });
     let held = search.hold.map(Hold::name);
-    let rows = link.query(
-        "SELECT id, service, prefix, hold, version, configuration, closed, reward, decisions, changed_ms
-         FROM aggregates WHERE (service, prefix) > ($1, $2) AND ($3::text IS NULL OR service = $3)
-             AND ($4::text IS NULL OR hold = $4)
-             AND ($5::text = '' OR strpos(service || ' ' || prefix, $5) > 0)
-         ORDER BY service, prefix LIMIT $6",
-        &[
-            &after.service,
-            &after.prefix,
-            &search.service,
-            &held,
-            &search.text,
-            &(search.limit as i64),
-        ],
-    )?;
-    rows.iter().map(aggregate_row).collect()
+    let mut all: Vec<Listed> = Vec::new();
+    loop {
+        let left = search.limit - all.iter().flatten().count();
+        let rows = link.query(
+            "SELECT id, service, prefix, hold, version, configuration, closed, reward, decisions, changed_ms
+             FROM aggregates WHERE (service, prefix) > ($1, $2) AND ($3::text IS NULL OR service = $3)
+                 AND ($4::text IS NULL OR hold = $4)
+                 AND ($5::text = '' OR strpos(service || ' ' || prefix, $5) > 0)
+             ORDER BY service, prefix LIMIT $6",
+            &[&after.service, &after.prefix, &search.service, &held, &search.text, &(left as i64)],
+        )?;
+        for row in &rows {
+            after = name(row);
+            all.push(match aggregate_row(row) {
+                Ok(row) => Ok(row),
+                // The server keeps names as texts only.
+                Err(Failed::Document) => {
+                    Err(Unreadable { id: row.get(0), name: name(row), is_named: true })
+                }
+                Err(e) => return Err(e),
+            });
+        }
+        // With fewer than it could be there are no more; otherwise those that cannot be read have
+        // taken the places of others.
+        if rows.len() < left || all.iter().flatten().count() == search.limit {
+            return Ok(all);
+        }
+    }
+}
+
+fn name(row: &SqlRow) -> Name {
+    Name { service: row.get(1), prefix: row.get(2) }
 }
 
 pub(super) fn number(link: &mut Link, name: &Name) -> Result<Option<i64>, Failed> {

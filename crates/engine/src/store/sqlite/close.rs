@@ -8,7 +8,7 @@ use trimtab_fleet_client::Name;
 use super::accept::Known;
 use super::audit::write_audit;
 use super::shapes::FileShapes;
-use super::{ROW, Sqlite, studies, whole_row};
+use super::{ROW, Sqlite, is_damage, name_of, studies, whole_row};
 use crate::store::{Closed, Decide, Due, InStudy, Line, Open, found_key, waves};
 
 /// Closes intervals that are due, in one transaction: how many, and whose configuration changed.
@@ -41,7 +41,7 @@ pub(super) fn close(
                     all.push(open);
                 }
                 Err(e) if is_damage(&e) => {
-                    store.aside.add(id, &name_of(tx, id)?, &e.to_string(), due.now_ms);
+                    store.aside.add(id, &name_of_number(tx, id)?, &e.to_string(), due.now_ms);
                     damaged.insert(id);
                 }
                 Err(e) => return Err(e),
@@ -97,16 +97,11 @@ fn found_by_all(tx: &Transaction<'_>, service: &str) -> rusqlite::Result<Option<
         .optional()
 }
 
-/// Whether the server of SQL does what it should, and what is kept is damaged or missing.
-fn is_damage(e: &rusqlite::Error) -> bool {
-    e.sqlite_error_code().is_none()
-}
-
 /// The name of an aggregate, as far as it can be told.
-fn name_of(tx: &Transaction<'_>, id: i64) -> rusqlite::Result<Name> {
+fn name_of_number(tx: &Transaction<'_>, id: i64) -> rusqlite::Result<Name> {
     let found = tx
         .prepare_cached("SELECT service, prefix FROM aggregates WHERE id = ?1")?
-        .query_row([id], |row| Ok(Name { service: row.get(0)?, prefix: row.get(1)? }))
+        .query_row([id], |row| Ok(name_of(row, 0)?.0))
         .optional()?;
     Ok(found.unwrap_or_else(|| Name { service: "?".to_owned(), prefix: format!("number {id}") }))
 }

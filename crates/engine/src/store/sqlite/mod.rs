@@ -19,7 +19,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use rusqlite::types::Type;
+use rusqlite::types::{Type, ValueRef};
 use rusqlite::{
     Connection, ErrorCode, OpenFlags, OptionalExtension, Row as SqlRow, Transaction,
     TransactionBehavior, named_params, params,
@@ -35,8 +35,8 @@ use trimtab_fleet_client::{Audit, Counts, Damaged, Hold, Name};
 use super::pack::Seen;
 use super::{
     Aside, AuditCheck, AuditMark, Batch, Begun, Candidate, CellRow, Chained, ChangeSafe, Decide,
-    Decided, Due, InForce, KeptToken, Lengths, Line, MemberRow, NewStudy, Order, Outcome, Rotation,
-    Row, Search, Store, StoreError, Study, StudyKind, StudyStep, Turn, Use,
+    Decided, Due, InForce, KeptToken, Lengths, Line, Listed, MemberRow, NewStudy, Order, Outcome,
+    Rotation, Row, Search, Store, StoreError, Study, StudyKind, StudyStep, Turn, Unreadable, Use,
 };
 use crate::metrics::Latency;
 
@@ -211,7 +211,39 @@ fn aggregate_row(row: &SqlRow<'_>) -> rusqlite::Result<Row> {
     })
 }
 
-/// The same with the learner's state.
+fn listed(row: &SqlRow<'_>) -> rusqlite::Result<Listed> {
+    match aggregate_row(row) {
+        Ok(row) => Ok(Ok(row)),
+        Err(e) if is_damage(&e) => {
+            let id = row.get(0)?;
+            let (name, is_named) = name_of(row, 1)?;
+            Ok(Err(Unreadable { id, name, is_named }))
+        }
+        Err(e) => Err(e),
+    }
+}
+
+/// Whether SQLite does what it should, and what is kept is damaged or missing.
+fn is_damage(e: &rusqlite::Error) -> bool {
+    e.sqlite_error_code().is_none()
+}
+
+/// A name in a column and the next one, and whether all of it can be read.
+fn name_of(row: &SqlRow<'_>, column: usize) -> rusqlite::Result<(Name, bool)> {
+    let text = |column| -> rusqlite::Result<String> {
+        Ok(match row.get_ref(column)? {
+            ValueRef::Text(bytes) | ValueRef::Blob(bytes) => {
+                String::from_utf8_lossy(bytes).into_owned()
+            }
+            _ => "?".to_owned(),
+        })
+    };
+    let is_text = |column| row.get::<_, String>(column).is_ok();
+    let name = Name { service: text(column)?, prefix: text(column + 1)? };
+    Ok((name, is_text(column) && is_text(column + 1)))
+}
+
+/// An aggregate's row with the learner's state.
 fn whole_row(row: &SqlRow<'_>, shapes: &mut FileShapes<'_>) -> rusqlite::Result<Row> {
     let packed: Option<Vec<u8>> = row.get(6)?;
     let state = packed.map(|packed| shapes.unpack(&packed)).transpose()?;
@@ -317,24 +349,30 @@ impl Store for Sqlite {
         })
     }
 
-    fn aggregates(&self, search: &Search) -> Result<Vec<Row>, StoreError> {
+    fn aggregates(&self, search: &Search) -> Result<Vec<Listed>, StoreError> {
         let after =
             search.after.clone().unwrap_or(Name { service: String::new(), prefix: String::new() });
         self.read(|db| {
-            db.prepare_cached(&format!(
+            let mut ask = db.prepare_cached(&format!(
                 "SELECT {ROW} FROM aggregates WHERE (service, prefix) > (:service, :prefix)
                      AND (:only IS NULL OR service = :only) AND (:hold IS NULL OR hold = :hold)
                      AND (:text = '' OR instr(service || ' ' || prefix, :text) > 0)
-                 ORDER BY service, prefix LIMIT :limit"
-            ))?
-            .query_map(
-                named_params! {
-                    ":service": after.service, ":prefix": after.prefix, ":only": search.service,
-                    ":hold": search.hold.map(Hold::name), ":text": search.text, ":limit": search.limit as i64,
-                },
-                aggregate_row,
-            )?
-            .collect()
+                 ORDER BY service, prefix"
+            ))?;
+            let mut rows = ask.query(named_params! {
+                ":service": after.service, ":prefix": after.prefix, ":only": search.service,
+                ":hold": search.hold.map(Hold::name), ":text": search.text,
+            })?;
+            // Rows come from the index as they are asked for, so that no limit is needed there.
+            let (mut all, mut readable) = (Vec::new(), 0);
+            while readable < search.limit
+                && let Some(row) = rows.next()?
+            {
+                let one = listed(row)?;
+                readable += usize::from(one.is_ok());
+                all.push(one);
+            }
+            Ok(all)
         })
     }
 
