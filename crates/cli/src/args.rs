@@ -330,7 +330,7 @@ pub(crate) struct FleetSimulate {
     #[arg(long, value_name = "FILE")]
     pub(crate) prior: Option<PathBuf>,
 
-    /// Write what the aggregates found together into this file, as tables [[prior]] for the
+    /// Write what the aggregates found together into this file, as tables `[[prior]]` for the
     /// description of a service
     #[arg(long, value_name = "FILE")]
     pub(crate) save_prior: Option<PathBuf>,
