@@ -1,8 +1,11 @@
 //! Antelope among its paper's candidates and among settings of Copa: it runs, repeats, and stays
 //! among them; and its paper's headline on cellular recordings, within a band.
 
+#[path = "../../net/tests/common/mod.rs"]
+mod common;
+
 use std::collections::BTreeSet;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use trimtab_lab::compare::compare;
 use trimtab_lab::result::{Comparison, RunRecord};
@@ -37,19 +40,6 @@ fn shipped_antelopes_choose_their_candidates_and_repeat() {
     }
 }
 
-/// The folder with recordings. Without it the test skips; in CI it fails.
-fn shared() -> Option<PathBuf> {
-    let usual = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared");
-    let folder = std::env::var_os("TRIMTAB_SHARED").map_or(usual, PathBuf::from);
-    if folder.is_dir() {
-        return Some(folder);
-    }
-    let missing = format!("there is no folder {} (set TRIMTAB_SHARED)", folder.display());
-    assert!(std::env::var_os("CI").is_none_or(|ci| ci.is_empty()), "{missing}");
-    eprintln!("skipped: {missing}");
-    None
-}
-
 /// The change of a quantity vs. another scheme by its geometric mean over these runs, in percent.
 fn change(runs: &[&RunRecord], cc: &str, versus: &str, of: fn(&RunRecord) -> f64) -> f64 {
     let logs = |cc: &str| -> Vec<f64> {
@@ -66,7 +56,7 @@ fn change(runs: &[&RunRecord], cc: &str, versus: &str, of: fn(&RunRecord) -> f64
 /// `docs/reference/algorithms.md` has why.
 #[test]
 fn antelope_has_more_throughput_and_less_delay_than_cubic_on_average() {
-    let Some(shared) = shared() else { return };
+    let Some(shared) = common::shared() else { return };
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scenarios/experiments");
     let text = std::fs::read_to_string(folder.join("antelope-cellular.toml")).unwrap();
     let text = text.replace("../../../shared", &shared.display().to_string());

@@ -59,7 +59,9 @@ export async function list(state) {
     ]);
     if (!further) rows.replaceChildren();
     if (lines.length > 0 || further) rows.append(table("Aggregates", heads, lines));
-    else if (!page.unreadable) rows.append(make("p", { class: "faint" }, "No matches. Aggregates appear when edges report."));
+    else if (!page.unreadable) {
+      rows.append(make("p", { class: "faint" }, "No matches. Aggregates appear when edges report."));
+    }
     for (const one of page.unreadable ?? []) {
       rows.append(make("p", { role: "alert" }, `Damaged: ${one.service} to ${one.prefix}: ${one.damaged}`));
     }

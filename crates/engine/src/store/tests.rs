@@ -318,19 +318,10 @@ fn a_damaged_aggregate_is_set_aside_and_the_others_are_not_delayed() {
             (Some("2".into()), Some("3".into()))
         );
     };
-    let folder = tempfile::tempdir().expect("a folder");
-    let store = Sqlite::open(&folder.path().join("engine.db"), &lengths()).unwrap();
-    test(&store, &|sql| {
-        let sql = sql.replace("'\\x5a5a5a'", "x'5a5a5a'");
-        assert_eq!(store.writer().db.execute(&sql, []), Ok(1));
+    damage::in_a_file(|store, damage| {
+        test(store, &|sql| damage(&sql.replace("'\\x5a5a5a'", "x'5a5a5a'")));
     });
-    let Some(servers) = servers() else { return };
-    let (config, store) = shared(&servers, false);
-    let crate::config::Keep::Shared { postgres, .. } = &config.store else { panic!("shared") };
-    test(&store, &|sql| {
-        let mut client = postgres.config.connect(::postgres::NoTls).unwrap();
-        assert_eq!(client.execute(sql, &[]).unwrap(), 1);
-    });
+    damage::on_a_server(|store, damage| test(store, damage));
 }
 
 #[test]

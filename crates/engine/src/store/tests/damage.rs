@@ -3,15 +3,15 @@
 use super::*;
 
 /// What is done to one row behind the back of its store.
-type Damage<'a> = dyn Fn(&str) + 'a;
+pub(super) type Damage<'a> = dyn Fn(&str) + 'a;
 
-fn in_a_file(test: impl Fn(&dyn Store, &Damage<'_>)) {
+pub(super) fn in_a_file(test: impl Fn(&dyn Store, &Damage<'_>)) {
     let folder = tempfile::tempdir().expect("a folder");
     let store = Sqlite::open(&folder.path().join("engine.db"), &lengths()).unwrap();
     test(&store, &|sql| assert_eq!(store.writer().db.execute(sql, []), Ok(1)));
 }
 
-fn on_a_server(test: impl Fn(&dyn Store, &Damage<'_>)) {
+pub(super) fn on_a_server(test: impl Fn(&dyn Store, &Damage<'_>)) {
     let Some(servers) = servers() else { return };
     let (config, store) = shared(&servers, false);
     let crate::config::Keep::Shared { postgres, .. } = &config.store else { panic!("shared") };
